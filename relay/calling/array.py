@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from relay.calling.dlpack import dlpack_capsule
+from relay.codegen.runtime.result_memory import aligned
 from relay.errors import ExecutionError
+from relay.operator.definition import use_results
 from relay.support.html import fragment
 from relay.text.display.arrays import array_html
 
@@ -292,6 +294,8 @@ OPERATIONS = (
     *_METHODS,
 )
 """The methods that are NumPy's."""
+
+use_results(lambda array: Array(aligned(array)))
 
 for _name in OPERATIONS:
     setattr(Array, _name, _of_numpy(_name))

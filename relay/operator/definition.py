@@ -279,14 +279,15 @@ class Operator:
         return parts
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference."""
+        """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference; the result is
+        an array, or a tuple of arrays, as the result of a program is."""
         operands, attributes = self.bind(arguments, keywords)
         for operand in operands:
             if isinstance(operand, Value):
                 return operand.emitter.call(self, operands, attributes)
         if (mode := python_mode.active.get()) is not None:
             return mode.apply(self, operands, attributes)
-        return self.compute_at_once(operands, attributes)
+        return _result(self.compute_at_once(operands, attributes))
 
     def compute_at_once(self, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """The reference's value for arrays and numbers."""
@@ -312,6 +313,19 @@ class Operator:
             bases = [b for i, b in enumerate(bases) if signature.token(i).text == token.text]
         default = FLOAT32 if isinstance(literal, float) else INT32
         return next((b for b in bases if b is not None), default)
+
+
+_present: Callable[[np.ndarray], Any] = np.asarray
+
+
+def use_results(present: Callable[[np.ndarray], Any]) -> None:
+    """Say what callers outside of programs get for an array."""
+    global _present
+    _present = present
+
+
+def _result(computed: Any) -> Any:
+    return tuple(map(_result, computed)) if isinstance(computed, tuple) else _present(np.asarray(computed))
 
 
 def literal_array(literal: bool | int | float, base: BaseType) -> np.ndarray:

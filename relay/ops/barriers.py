@@ -42,7 +42,7 @@ def optimization_barrier(x: Tensor, number: int = 0) -> Tensor:
     x: (T, s) -> (T, s). Derivatives of `relay.checkpoint` use it, with a number for each call.
 
     >>> relay.optimization_barrier(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()
 
@@ -61,7 +61,7 @@ def undef(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     have. The interpreter gives zeros, compiled code whatever is in memory. () -> (dtype, shape).
 
     >>> relay.undef((2,))
-    array([0., 0.], dtype=float32)
+    Array([0., 0.], dtype=float32)
     """
     return np.zeros(shape, dtype.dtype)
 
@@ -80,7 +80,7 @@ def stop_fusion(x: Tensor) -> Tensor:
     x: (T, s) -> (T, s).
 
     >>> relay.stop_fusion(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()
 
@@ -147,6 +147,6 @@ def schedule(
     automatically.
 
     >>> relay.schedule(np.float32([1, 2]), tile=(2,))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()

@@ -73,7 +73,7 @@ def collective_sum(x: Tensor, axis_name: str = "") -> Tensor:
     """The sum of x of all examples along an axis of `relay.vmap`: `relay.psum`. x: (T, s) -> (T, s).
 
     >>> relay.collective_sum(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()
 
@@ -84,7 +84,7 @@ def collective_max(x: Tensor, axis_name: str = "") -> Tensor:
     gradient evenly. x: (T, s) -> (T, s).
 
     >>> relay.collective_max(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()
 
@@ -95,7 +95,7 @@ def collective_min(x: Tensor, axis_name: str = "") -> Tensor:
     gradient evenly. x: (T, s) -> (T, s).
 
     >>> relay.collective_min(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return x.copy()
 
@@ -124,7 +124,7 @@ def collective_gather(x: Tensor, axis_name: str = "", size: int = 1) -> Tensor:
     x: (T, s) -> (T, (size, *s)).
 
     >>> relay.collective_gather(np.float32([1, 2]))
-    array([[1., 2.]], dtype=float32)
+    Array([[1., 2.]], dtype=float32)
     """
     return np.repeat(x[None], size, axis=0)
 
@@ -141,6 +141,6 @@ def collective_index(axis_name: str = "") -> Tensor:
     """The number of the example along an axis of `relay.vmap`: `relay.axis_index`. () -> (int32, ()).
 
     >>> relay.collective_index()
-    array(0, dtype=int32)
+    Array(0, dtype=int32)
     """
     return np.zeros((), np.int32)

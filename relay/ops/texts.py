@@ -52,7 +52,7 @@ def characters(x: Tensor, form: Tensor) -> Tensor:
     Raises ExecutionError for a text of more than 400 characters.
 
     >>> relay.characters(np.float32(0.5), np.int32([]))[:4]
-    array([ 3, 48, 46, 53], dtype=int32)
+    Array([ 3, 48, 46, 53], dtype=int32)
     """
     return _write(np.asarray(x), np.asarray(form))
 
@@ -94,7 +94,7 @@ def parse_integer(codes: Tensor) -> Tensor:
     """1 if Python's `int` reads a text, else 0, and the number. codes: (int32, (n,)), code points -> (int64, (2,)).
 
     >>> relay.parse_integer(np.int32([45, 55]))
-    array([ 1, -7])
+    Array([ 1, -7], dtype=int64)
     """
     return _parse(np.asarray(codes), int, np.int64)
 
@@ -112,6 +112,6 @@ def parse_float(codes: Tensor) -> Tensor:
     (float64, (2,)).
 
     >>> relay.parse_float(np.int32([46, 53]))
-    array([1. , 0.5])
+    Array([1. , 0.5], dtype=float64)
     """
     return _parse(np.asarray(codes), float, np.float64)

@@ -32,7 +32,7 @@ def relu(x: Tensor) -> Tensor:
     """The larger of x and 0, NaN of NaN; its gradient at 0 is 0. x: (T, s) -> (T, s).
 
     >>> relay.relu(np.float32([3, -2]))
-    array([3., 0.], dtype=float32)
+    Array([3., 0.], dtype=float32)
     """
     return maximum(x, 0)
 
@@ -44,7 +44,7 @@ def softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)), without overflow. x: (T float, s) -> (T, s).
 
     >>> relay.softplus(np.float32([0, 1000]))
-    array([6.931472e-01, 1.000000e+03], dtype=float32)
+    Array([6.931472e-01, 1.000000e+03], dtype=float32)
     """
     return maximum(x, 0.0) + log1p(exp(-absolute(x)))
 
@@ -70,7 +70,7 @@ def silu(x: Tensor) -> Tensor:
     """x sigmoid(x). x: (T float, s) -> (T, s).
 
     >>> relay.silu(np.float32([0, 1, -np.inf]))
-    array([ 0.       ,  0.7310586, -0.       ], dtype=float32)
+    Array([ 0.       ,  0.7310586, -0.       ], dtype=float32)
     """
     return maximum(x, -1000.0) * sigmoid(x)
 
@@ -85,7 +85,7 @@ def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x)). x: (T float, s) -> (T, s).
 
     >>> relay.mish(np.float32([0, 1]))
-    array([0.       , 0.8650984], dtype=float32)
+    Array([0.       , 0.8650984], dtype=float32)
     """
     return maximum(x, -1000.0) * tanh(softplus(x))
 
@@ -113,7 +113,7 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     x: (T float, s) -> (T, s).
 
     >>> relay.gelu(np.float32([0, 1]))
-    array([0.       , 0.8413448], dtype=float32)
+    Array([0.       , 0.8413448], dtype=float32)
     """
     if approximate == "tanh":
         near = clip(x, -100.0, 100.0)
@@ -127,7 +127,7 @@ def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
     """x where it is positive, otherwise alpha x. x: (T float, s) -> (T, s).
 
     >>> relay.leaky_relu(np.float32([2, -2]))
-    array([ 2.  , -0.02], dtype=float32)
+    Array([ 2.  , -0.02], dtype=float32)
     """
     return where(x > 0.0, x, x * alpha)
 
@@ -141,7 +141,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, otherwise alpha (exp(x) - 1). x: (T float, s) -> (T, s).
 
     >>> relay.elu(np.float32([2, -2]))
-    array([ 2.        , -0.86466473], dtype=float32)
+    Array([ 2.        , -0.86466473], dtype=float32)
     """
     return where(x > 0.0, x, expm1(minimum(x, 0.0)) * alpha)
 
@@ -151,7 +151,7 @@ def selu(x: Tensor) -> Tensor:
     """1.0507 elu(x, 1.6733): it keeps mean 0 and variance 1. x: (T float, s) -> (T, s).
 
     >>> relay.selu(np.float32([2, -2]))
-    array([ 2.101402 , -1.5201665], dtype=float32)
+    Array([ 2.101402 , -1.5201665], dtype=float32)
     """
     return elu(x, 1.6732632423543772) * 1.0507009873554805
 
@@ -166,7 +166,7 @@ def hardswish(x: Tensor) -> Tensor:
     """x times x + 3 cut to [0, 6], divided by 6. x: (T float, s) -> (T, s).
 
     >>> relay.hardswish(np.float32([1, -4]))
-    array([ 0.6666667, -0.       ], dtype=float32)
+    Array([ 0.6666667, -0.       ], dtype=float32)
     """
     return maximum(x, -1000.0) * (clip(x + 3.0, 0.0, 6.0) / 6.0)
 
@@ -197,7 +197,7 @@ def clip(x: Tensor, low: float | None = None, high: float | None = None) -> Tens
     the bounds. x: (T, s) -> (T, s).
 
     >>> relay.clip(np.float32([-2, 0.5, 3]), 0, 1)
-    array([0. , 0.5, 1. ], dtype=float32)
+    Array([0. , 0.5, 1. ], dtype=float32)
     """
     if low is not None:
         x = maximum(x, low)

@@ -59,7 +59,7 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     """Sum. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
 
     >>> relay.add(np.float32([1, 2]), 1)
-    array([2., 3.], dtype=float32)
+    Array([2., 3.], dtype=float32)
     """
     return np.add(x, y)
 
@@ -76,7 +76,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
     """Difference. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
 
     >>> relay.subtract(np.float32([1, 2]), 1)
-    array([0., 1.], dtype=float32)
+    Array([0., 1.], dtype=float32)
     """
     return np.subtract(x, y)
 
@@ -93,7 +93,7 @@ def multiply(x: Tensor, y: Tensor) -> Tensor:
     """Product. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)); integers wrap.
 
     >>> relay.multiply(np.float32([1, 2]), 3)
-    array([3., 6.], dtype=float32)
+    Array([3., 6.], dtype=float32)
     """
     return np.multiply(x, y)
 
@@ -110,7 +110,7 @@ def divide(x: Tensor, y: Tensor) -> Tensor:
     """Quotient of floats; for integers there is `floor_divide`. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.divide(np.float32([1, 2]), 4)
-    array([0.25, 0.5 ], dtype=float32)
+    Array([0.25, 0.5 ], dtype=float32)
     """
     return np.divide(x, y)
 
@@ -153,7 +153,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient rounded down. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)). An integer y is not 0.
 
     >>> relay.floor_divide(np.int32([7, -7]), 2)
-    array([ 3, -4], dtype=int32)
+    Array([ 3, -4], dtype=int32)
     """
     return np.floor_divide(x, y)
 
@@ -173,7 +173,7 @@ def mod(x: Tensor, y: Tensor) -> Tensor:
     is not 0.
 
     >>> relay.mod(np.int32([7, -7]), 3)
-    array([1, 2], dtype=int32)
+    Array([1, 2], dtype=int32)
     """
     return np.mod(x, y)
 
@@ -260,7 +260,7 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     exponent of any integer dtype.
 
     >>> relay.power(np.float32([2, 3]), 2)
-    array([4., 9.], dtype=float32)
+    Array([4., 9.], dtype=float32)
     """
     return np.power(x, y)
 
@@ -277,7 +277,7 @@ def negative(x: Tensor) -> Tensor:
     """-x. x: (T, s) -> (T, s); integers wrap.
 
     >>> relay.negative(np.float32([1, -2]))
-    array([-1.,  2.], dtype=float32)
+    Array([-1.,  2.], dtype=float32)
     """
     return np.negative(x)
 
@@ -294,7 +294,7 @@ def absolute(x: Tensor) -> Tensor:
     """|x|, whose gradient at 0 is 0. x: (T, s) -> (T, s); the smallest integer wraps.
 
     >>> relay.abs(np.float32([1, -2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return np.abs(x)
 
@@ -310,7 +310,7 @@ def sign(x: Tensor) -> Tensor:
     """-1, 0 or 1; NaN of NaN. Its gradient is 0. x: (T, s) -> (T, s).
 
     >>> relay.sign(np.float32([3, -2, 0]))
-    array([ 1., -1.,  0.], dtype=float32)
+    Array([ 1., -1.,  0.], dtype=float32)
     """
     return np.sign(x) + x.dtype.type(0)  # some dtypes' leaves -0 as it is
 
@@ -327,7 +327,7 @@ def square(x: Tensor) -> Tensor:
     """x * x. x: (T, s) -> (T, s); integers wrap.
 
     >>> relay.square(np.float32([3, -2]))
-    array([9., 4.], dtype=float32)
+    Array([9., 4.], dtype=float32)
     """
     return np.square(x)
 
@@ -351,7 +351,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.minimum(np.float32([1, 5]), 3)
-    array([1., 3.], dtype=float32)
+    Array([1., 3.], dtype=float32)
     """
     if x.dtype.kind in "biu":
         return np.minimum(x, y)
@@ -369,7 +369,7 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger one, NaN if either is; a tie halves the gradient. x: (T, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.maximum(np.float32([1, 5]), 3)
-    array([3., 5.], dtype=float32)
+    Array([3., 5.], dtype=float32)
     """
     if x.dtype.kind in "biu":
         return np.maximum(x, y)
@@ -381,7 +381,7 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """x y + z; the product is rounded or not. x: (T, s1), y: (T, s2), z: (T, s3) -> (T, broadcast(s1, s2, s3)).
 
     >>> relay.fma(np.float32([1, 2]), 3, 4)
-    array([ 7., 10.], dtype=float32)
+    Array([ 7., 10.], dtype=float32)
     """
     return x * y + z
 

@@ -53,7 +53,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     """x = y; NaN equals nothing. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.equal(np.int32([1, 2]), 2)
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.equal(x, y)
 
@@ -63,7 +63,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Not x = y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.not_equal(np.int32([1, 2]), 2)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.not_equal(x, y)
 
@@ -76,7 +76,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
     """x < y; False is less than True. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.less(np.int32([1, 2]), 2)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.less(x, y)
 
@@ -89,7 +89,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """x <= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.less_equal(np.int32([1, 3]), 2)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.less_equal(x, y)
 
@@ -102,7 +102,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
     """x > y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.greater(np.int32([1, 3]), 2)
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.greater(x, y)
 
@@ -115,7 +115,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """x >= y. x: (T, s1), y: (T, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.greater_equal(np.int32([1, 2]), 2)
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.greater_equal(x, y)
 
@@ -125,7 +125,7 @@ def isnan(x: Tensor) -> Tensor:
     """True where an element is not a number. x: (T, s) -> (bool, s).
 
     >>> relay.isnan(np.float32([1, np.nan]))
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.isnan(x)
 
@@ -135,7 +135,7 @@ def isfinite(x: Tensor) -> Tensor:
     """True where an element is neither infinite nor NaN. x: (T, s) -> (bool, s).
 
     >>> relay.isfinite(np.float32([1, np.inf]))
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.isfinite(x)
 
@@ -145,7 +145,7 @@ def isinf(x: Tensor) -> Tensor:
     """True where an element is infinite. x: (T, s) -> (bool, s).
 
     >>> relay.isinf(np.float32([1, -np.inf, np.nan]))
-    array([False,  True, False])
+    Array([False,  True, False], dtype=bool)
     """
     return np.isinf(x)
 
@@ -161,7 +161,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
     """Both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.logical_and(np.array([True, False]), True)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.logical_and(x, y)
 
@@ -174,7 +174,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     """Either or both. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.logical_or(np.array([True, False]), False)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.logical_or(x, y)
 
@@ -187,7 +187,7 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     """One only. x: (bool, s1), y: (bool, s2) -> (bool, broadcast(s1, s2)).
 
     >>> relay.logical_xor(np.array([True, False]), True)
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.logical_xor(x, y)
 
@@ -202,7 +202,7 @@ def logical_not(x: Tensor) -> Tensor:
     """The opposite. x: (bool, s) -> (bool, s).
 
     >>> relay.logical_not(np.array([True, False]))
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.logical_not(x)
 
@@ -218,7 +218,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.bitwise_and(np.int32([6, 5]), 3)
-    array([2, 1], dtype=int32)
+    Array([2, 1], dtype=int32)
     """
     return np.bitwise_and(x, y)
 
@@ -233,7 +233,7 @@ def bitwise_not(x: Tensor) -> Tensor:
     """All bits turned. x: (T int or bool, s) -> (T, s).
 
     >>> relay.bitwise_not(np.int32([0, 5]))
-    array([-1, -6], dtype=int32)
+    Array([-1, -6], dtype=int32)
     """
     return np.bitwise_not(x)
 
@@ -246,7 +246,7 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in either or both. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.bitwise_or(np.int32([6, 5]), 3)
-    array([7, 7], dtype=int32)
+    Array([7, 7], dtype=int32)
     """
     return np.bitwise_or(x, y)
 
@@ -259,7 +259,7 @@ def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
     """The bits set in one only. x: (T int or bool, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.bitwise_xor(np.int32([6, 5]), 3)
-    array([5, 6], dtype=int32)
+    Array([5, 6], dtype=int32)
     """
     return np.bitwise_xor(x, y)
 
@@ -287,7 +287,7 @@ def left_shift(x: Tensor, y: Tensor) -> Tensor:
     s2)).
 
     >>> relay.left_shift(np.int32([1, 2]), 3)
-    array([ 8, 16], dtype=int32)
+    Array([ 8, 16], dtype=int32)
     """
     return np.left_shift(x, y)
 
@@ -297,7 +297,7 @@ def right_shift(x: Tensor, y: Tensor) -> Tensor:
     """x with its bits moved down by y, the sign shifted in. x: (T int, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.right_shift(np.int32([9, -9]), 1)
-    array([ 4, -5], dtype=int32)
+    Array([ 4, -5], dtype=int32)
     """
     return np.right_shift(x, y)
 
@@ -330,7 +330,7 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     condition: (bool, s1), x: (T, s2), y: (T, s3) -> (T, broadcast(s1, s2, s3)).
 
     >>> relay.where(np.array([True, False]), np.float32([1, 2]), 0)
-    array([1., 0.], dtype=float32)
+    Array([1., 0.], dtype=float32)
     """
     return np.where(condition, x, y)
 
@@ -366,7 +366,7 @@ def cast(x: Tensor, dtype: BaseType) -> Tensor:
     x: (T, s) -> (dtype, s).
 
     >>> relay.cast(np.float32([1.5, -1.5]), relay.Int32)
-    array([ 1, -1], dtype=int32)
+    Array([ 1, -1], dtype=int32)
     """
     return x.astype(dtype.dtype)
 
@@ -382,7 +382,7 @@ def stop_gradient(x: Tensor) -> Tensor:
     """x itself, as a constant to differentiation; of a structure or data all tensors in it. x: (T, s) -> (T, s).
 
     >>> relay.stop_gradient(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return np.array(x)
 
@@ -398,7 +398,7 @@ def copy(x: Tensor) -> Tensor:
     """x itself. x: (T, s) -> (T, s).
 
     >>> relay.copy(np.float32([1, 2]))
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     return np.array(x)
 
@@ -416,6 +416,6 @@ def straight_through(x: Tensor, y: Tensor) -> Tensor:
     Leonard and Courville, 2013). x, y: (T float, s) -> (T, s).
 
     >>> relay.straight_through(np.float32([1.2, 2.7]), np.float32([1, 3]))
-    array([1., 3.], dtype=float32)
+    Array([1., 3.], dtype=float32)
     """
     return np.array(y)

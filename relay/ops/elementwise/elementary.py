@@ -40,7 +40,7 @@ def exp(x: Tensor) -> Tensor:
     """e to the x. x: (T float, s) -> (T, s).
 
     >>> relay.exp(np.float32([0, 1]))
-    array([1.      , 2.718282], dtype=float32)
+    Array([1.      , 2.718282], dtype=float32)
     """
     return np.exp(x)
 
@@ -54,7 +54,7 @@ def exp2(x: Tensor) -> Tensor:
     """2 to the x. x: (T float, s) -> (T, s).
 
     >>> relay.exp2(np.float32([0, 3]))
-    array([1., 8.], dtype=float32)
+    Array([1., 8.], dtype=float32)
     """
     return np.exp2(x)
 
@@ -64,7 +64,7 @@ def expm1(x: Tensor) -> Tensor:
     """e to the x, minus 1, accurate for small x. x: (T float, s) -> (T, s).
 
     >>> relay.expm1(np.float64([0, 1e-10]))
-    array([0.e+00, 1.e-10])
+    Array([0.e+00, 1.e-10], dtype=float64)
     """
     return np.expm1(x)
 
@@ -79,7 +79,7 @@ def log(x: Tensor) -> Tensor:
     """Natural logarithm: -inf at 0, NaN below. x: (T float, s) -> (T, s).
 
     >>> relay.log(np.float32([1, 0]))
-    array([  0., -inf], dtype=float32)
+    Array([  0., -inf], dtype=float32)
     """
     return np.log(x)
 
@@ -93,7 +93,7 @@ def log2(x: Tensor) -> Tensor:
     """Logarithm to base 2: -inf at 0, NaN below. x: (T float, s) -> (T, s).
 
     >>> relay.log2(np.float32([8, 0]))
-    array([  3., -inf], dtype=float32)
+    Array([  3., -inf], dtype=float32)
     """
     return np.log2(x)
 
@@ -107,7 +107,7 @@ def log10(x: Tensor) -> Tensor:
     """Logarithm to base 10: -inf at 0, NaN below. x: (T float, s) -> (T, s).
 
     >>> relay.log10(np.float32([100, 0]))
-    array([2.0000002,      -inf], dtype=float32)
+    Array([2.0000002,      -inf], dtype=float32)
     """
     return np.log10(x)
 
@@ -122,7 +122,7 @@ def log1p(x: Tensor) -> Tensor:
     """log(1 + x), accurate for small x. x: (T float, s) -> (T, s).
 
     >>> relay.log1p(np.float64([0, 1e-10]))
-    array([0.e+00, 1.e-10])
+    Array([0.e+00, 1.e-10], dtype=float64)
     """
     return np.log1p(x)
 
@@ -138,7 +138,7 @@ def sqrt(x: Tensor) -> Tensor:
     """Square root; NaN below 0. x: (T float, s) -> (T, s).
 
     >>> relay.sqrt(np.float32([4, 9]))
-    array([2., 3.], dtype=float32)
+    Array([2., 3.], dtype=float32)
     """
     return np.sqrt(x)
 
@@ -155,7 +155,7 @@ def rsqrt(x: Tensor) -> Tensor:
     """1 / sqrt(x). x: (T float, s) -> (T, s).
 
     >>> relay.rsqrt(np.float32([4, 1]))
-    array([0.5, 1. ], dtype=float32)
+    Array([0.5, 1. ], dtype=float32)
     """
     return np.reciprocal(np.sqrt(x))
 
@@ -171,7 +171,7 @@ def reciprocal(x: Tensor) -> Tensor:
     """1 / x. x: (T float, s) -> (T, s).
 
     >>> relay.reciprocal(np.float32([4, 0]))
-    array([0.25,  inf], dtype=float32)
+    Array([0.25,  inf], dtype=float32)
     """
     return np.reciprocal(x)
 
@@ -185,7 +185,7 @@ def sin(x: Tensor) -> Tensor:
     """Sine of radians. x: (T float, s) -> (T, s).
 
     >>> relay.sin(np.float32([0]))
-    array([0.], dtype=float32)
+    Array([0.], dtype=float32)
     """
     return np.sin(x)
 
@@ -199,7 +199,7 @@ def cos(x: Tensor) -> Tensor:
     """Cosine of radians. x: (T float, s) -> (T, s).
 
     >>> relay.cos(np.float32([0]))
-    array([1.], dtype=float32)
+    Array([1.], dtype=float32)
     """
     return np.cos(x)
 
@@ -209,7 +209,7 @@ def tanh(x: Tensor) -> Tensor:
     """Hyperbolic tangent. x: (T float, s) -> (T, s).
 
     >>> relay.tanh(np.float32([0, 100]))
-    array([0., 1.], dtype=float32)
+    Array([0., 1.], dtype=float32)
     """
     return np.tanh(x)
 
@@ -219,7 +219,7 @@ def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), without overflow. x: (T float, s) -> (T, s).
 
     >>> relay.sigmoid(np.float32([0, 1000]))
-    array([0.5, 1. ], dtype=float32)
+    Array([0.5, 1. ], dtype=float32)
     """
     e = np.exp(-np.abs(x))
     return np.asarray(np.where(x < 0, e, np.ones_like(e)) / (1 + e))

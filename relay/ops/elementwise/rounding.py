@@ -61,7 +61,7 @@ def round_(x: Tensor) -> Tensor:
     """The nearest integer, of two the even one. x: (T, s) -> (T, s).
 
     >>> relay.round(np.float32([0.5, 1.5, -0.4]))
-    array([ 0.,  2., -0.], dtype=float32)
+    Array([ 0.,  2., -0.], dtype=float32)
     """
     return _numpy_rounded(np.rint, x)
 
@@ -71,7 +71,7 @@ def floor(x: Tensor) -> Tensor:
     """The largest integer that is not above x. x: (T, s) -> (T, s).
 
     >>> relay.floor(np.float32([1.5, -1.5]))
-    array([ 1., -2.], dtype=float32)
+    Array([ 1., -2.], dtype=float32)
     """
     return _numpy_rounded(np.floor, x)
 
@@ -81,7 +81,7 @@ def ceil(x: Tensor) -> Tensor:
     """The smallest integer that is not below x. x: (T, s) -> (T, s).
 
     >>> relay.ceil(np.float32([1.5, -1.5]))
-    array([ 2., -1.], dtype=float32)
+    Array([ 2., -1.], dtype=float32)
     """
     return _numpy_rounded(np.ceil, x)
 
@@ -91,7 +91,7 @@ def trunc(x: Tensor) -> Tensor:
     """x without its fraction. x: (T, s) -> (T, s).
 
     >>> relay.trunc(np.float32([1.5, -1.5]))
-    array([ 1., -1.], dtype=float32)
+    Array([ 1., -1.], dtype=float32)
     """
     return _numpy_rounded(np.trunc, x)
 
@@ -140,7 +140,7 @@ def to_integer(x: Tensor, dtype: BaseType) -> Tensor:
     """x without its fraction, in an integer dtype that has all these numbers. x: (T, s) -> (dtype, s).
 
     >>> relay.to_integer(np.float32([1.5, -1.5]), relay.Int32)
-    array([ 1, -1], dtype=int32)
+    Array([ 1, -1], dtype=int32)
     """
     return x.astype(dtype.dtype)
 

@@ -25,7 +25,7 @@ def tan(x: Tensor) -> Tensor:
     """Tangent of radians. x: (T float, s) -> (T, s).
 
     >>> relay.tan(np.float32([0, 1]))
-    array([0.       , 1.5574077], dtype=float32)
+    Array([0.       , 1.5574077], dtype=float32)
     """
     return np.tan(x)
 
@@ -40,7 +40,7 @@ def asin(x: Tensor) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1]. x: (T float, s) -> (T, s).
 
     >>> relay.asin(np.float32([0, 1]))
-    array([0.       , 1.5707964], dtype=float32)
+    Array([0.       , 1.5707964], dtype=float32)
     """
     return np.arcsin(x)
 
@@ -55,7 +55,7 @@ def acos(x: Tensor) -> Tensor:
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]. x: (T float, s) -> (T, s).
 
     >>> relay.acos(np.float32([1, 0]))
-    array([0.       , 1.5707964], dtype=float32)
+    Array([0.       , 1.5707964], dtype=float32)
     """
     return np.arccos(x)
 
@@ -69,7 +69,7 @@ def atan(x: Tensor) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is x. x: (T float, s) -> (T, s).
 
     >>> relay.atan(np.float32([0, np.inf]))
-    array([0.       , 1.5707964], dtype=float32)
+    Array([0.       , 1.5707964], dtype=float32)
     """
     return np.arctan(x)
 
@@ -91,7 +91,7 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     """The angle in [-pi, pi] of the point (x, y). y: (T float, s1), x: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.atan2(np.float32([0, 1]), np.float32([-1, 0]))
-    array([3.1415927, 1.5707964], dtype=float32)
+    Array([3.1415927, 1.5707964], dtype=float32)
     """
     return np.arctan2(y, x)
 
@@ -105,7 +105,7 @@ def sinh(x: Tensor) -> Tensor:
     """Hyperbolic sine. x: (T float, s) -> (T, s).
 
     >>> relay.sinh(np.float32([0, 1]))
-    array([0.       , 1.1752012], dtype=float32)
+    Array([0.       , 1.1752012], dtype=float32)
     """
     return np.sinh(x)
 
@@ -119,7 +119,7 @@ def cosh(x: Tensor) -> Tensor:
     """Hyperbolic cosine. x: (T float, s) -> (T, s).
 
     >>> relay.cosh(np.float32([0, 1]))
-    array([1.       , 1.5430807], dtype=float32)
+    Array([1.       , 1.5430807], dtype=float32)
     """
     return np.cosh(x)
 
@@ -133,7 +133,7 @@ def asinh(x: Tensor) -> Tensor:
     """The number whose hyperbolic sine is x. x: (T float, s) -> (T, s).
 
     >>> relay.asinh(np.float32([0, 1]))
-    array([0.       , 0.8813736], dtype=float32)
+    Array([0.       , 0.8813736], dtype=float32)
     """
     return np.arcsinh(x)
 
@@ -148,7 +148,7 @@ def acosh(x: Tensor) -> Tensor:
     """The number, not negative, whose hyperbolic cosine is x; NaN below 1. x: (T float, s) -> (T, s).
 
     >>> relay.acosh(np.float32([1, 2]))
-    array([0.      , 1.316958], dtype=float32)
+    Array([0.      , 1.316958], dtype=float32)
     """
     return np.arccosh(x)
 
@@ -163,7 +163,7 @@ def atanh(x: Tensor) -> Tensor:
     """The number whose hyperbolic tangent is x; NaN outside [-1, 1]. x: (T float, s) -> (T, s).
 
     >>> relay.atanh(np.float32([0, 0.5]))
-    array([0.        , 0.54930615], dtype=float32)
+    Array([0.        , 0.54930615], dtype=float32)
     """
     return np.arctanh(x)
 
@@ -191,7 +191,7 @@ def erf(x: Tensor) -> Tensor:
     """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x. x: (T float, s) -> (T, s).
 
     >>> relay.erf(np.float32([0, 1]))
-    array([0.       , 0.8427008], dtype=float32)
+    Array([0.       , 0.8427008], dtype=float32)
     """
     return _in_double(_vectorized_erf, x)
 
@@ -205,7 +205,7 @@ def erfc(x: Tensor) -> Tensor:
     """1 - erf(x), accurate where that is small. x: (T float, s) -> (T, s).
 
     >>> relay.erfc(np.float32([0, 5]))
-    array([1.0000000e+00, 1.5374598e-12], dtype=float32)
+    Array([1.0000000e+00, 1.5374598e-12], dtype=float32)
     """
     return _in_double(_vectorized_erfc, x)
 
@@ -229,7 +229,7 @@ def ndtr(x: Tensor) -> Tensor:
     x: (T float, s) -> (T, s).
 
     >>> relay.ndtr(np.float32([0, 1]))
-    array([0.5      , 0.8413448], dtype=float32)
+    Array([0.5      , 0.8413448], dtype=float32)
     """
     return _in_double(_vectorized_ndtr, x)
 
@@ -239,7 +239,7 @@ def radians(x: Tensor) -> Tensor:
     """An angle in degrees, in radians. x: (T float, s) -> (T, s).
 
     >>> relay.radians(np.float32([0, 180]))
-    array([0.       , 3.1415927], dtype=float32)
+    Array([0.       , 3.1415927], dtype=float32)
     """
     return x * (math.pi / 180)
 
@@ -249,7 +249,7 @@ def degrees(x: Tensor) -> Tensor:
     """An angle in radians, in degrees. x: (T float, s) -> (T, s).
 
     >>> relay.degrees(np.float32([0, np.pi]))
-    array([  0., 180.], dtype=float32)
+    Array([  0., 180.], dtype=float32)
     """
     return x * (180 / math.pi)
 

@@ -181,7 +181,7 @@ def dynamic_slice(x: Tensor, starts: Tensor, sizes: tuple[int, ...]) -> Tensor:
     (T, sizes).
 
     >>> relay.dynamic_slice(np.float32([1, 2, 3, 4]), np.int32([1]), (2,))
-    array([2., 3.], dtype=float32)
+    Array([2., 3.], dtype=float32)
     """
     return x[_numpy_window(x.shape, starts, sizes)].copy()
 
@@ -229,7 +229,7 @@ def dynamic_update_slice(x: Tensor, new: Tensor, starts: Tensor) -> Tensor:
     (int, (rank,)) -> (T, s).
 
     >>> relay.dynamic_update_slice(np.float32([1, 2, 3, 4]), np.float32([7, 8]), np.int32([-2]))
-    array([1., 2., 7., 8.], dtype=float32)
+    Array([1., 2., 7., 8.], dtype=float32)
     """
     result = x.copy()
     result[_numpy_window(x.shape, starts, new.shape)] = new

@@ -112,7 +112,7 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     (*a, m, *b)) in [-n, n) -> (T, (*a, m, *b)).
 
     >>> relay.take_along_axis(np.float32([[1, 2], [3, 4]]), np.int32([[1], [0]]), axis=1)
-    array([[2.],
+    Array([[2.],
            [3.]], dtype=float32)
     """
     return np.take_along_axis(x, indices.astype(np.int64), axis)
@@ -178,7 +178,7 @@ def add_along_axis(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -
     *b)), indices: (int, (*a, m, *b)) in [-n, n), updates: (T, (*a, m, *b)) -> (T, (*a, n, *b)).
 
     >>> relay.add_along_axis(np.float32([1, 2]), np.int32([1, 1]), np.float32([10, 20]))
-    array([ 1., 32.], dtype=float32)
+    Array([ 1., 32.], dtype=float32)
     """
     return _numpy_add_along_axis(x, indices, updates, axis)
 
@@ -277,7 +277,7 @@ def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
     (*s, k)) with k the number of axes a -> (T, (*s, *b)).
 
     >>> relay.gather_nd(np.float32([[1, 2], [3, 4]]), np.int32([[0, 1], [1, 0]]))
-    array([2., 3.], dtype=float32)
+    Array([2., 3.], dtype=float32)
     """
     return np.array(x[tuple(np.moveaxis(indices, -1, 0))]) if indices.shape[-1] else _repeated_whole(x, indices)
 
@@ -372,7 +372,7 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, reduction: str = "no
     *b)).
 
     >>> relay.scatter_nd(np.float32([1, 2, 3]), np.int32([[2], [0]]), np.float32([10, 20]))
-    array([20.,  2., 10.], dtype=float32)
+    Array([20.,  2., 10.], dtype=float32)
     """
     result = x.copy()
     _write_at(result, indices, updates, reduction)
@@ -409,6 +409,6 @@ def scatter_nd_add(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     *b)), indices: (int, (*s, k)) with k the number of axes a, updates: (T, (*s, *b)) -> (T, (*a, *b)).
 
     >>> relay.scatter_nd_add(np.float32([1, 2, 3]), np.int32([[2], [2]]), np.float32([10, 20]))
-    array([ 1.,  2., 33.], dtype=float32)
+    Array([ 1.,  2., 33.], dtype=float32)
     """
     return scatter_nd.evaluate([x, indices, updates], {"reduction": "add"})

@@ -142,7 +142,7 @@ def index(x: Tensor, index: Tensor) -> Tensor:
     """x[index] along the first axis, of extent n; -n <= index < n. x: (T, (n, *s)), index: (int, ()) -> (T, s).
 
     >>> relay.index(np.float32([[1, 2], [3, 4]]), -1)
-    array([3., 4.], dtype=float32)
+    Array([3., 4.], dtype=float32)
     """
     return np.asarray(x[index])
 
@@ -216,7 +216,7 @@ def index_update(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     """x with x[index] replaced; -n <= index < n. x: (T, (n, *s)), index: (int, ()), new: (T, s) -> (T, (n, *s)).
 
     >>> relay.index_update(np.float32([1, 2, 3]), 1, 7)
-    array([1., 7., 3.], dtype=float32)
+    Array([1., 7., 3.], dtype=float32)
     """
     result = x.copy()
     _replace_at(result, index, new)
@@ -238,7 +238,7 @@ def index_add(x: Tensor, index: Tensor, new: Tensor) -> Tensor:
     """x with `new` added to x[index]; -n <= index < n. x: (T, (n, *s)), index: (int, ()), new: (T, s) -> (T, (n, *s)).
 
     >>> relay.index_add(np.float32([1, 2, 3]), -1, 7)
-    array([ 1.,  2., 10.], dtype=float32)
+    Array([ 1.,  2., 10.], dtype=float32)
     """
     result = x.copy()
     _add_at(result, index, new)
@@ -379,7 +379,7 @@ def take(x: Tensor, indices: Tensor, axis: int | None = 0, mode: str = "raise") 
     they are taken modulo n.
 
     >>> relay.take(np.float32([1, 2, 3]), np.int32([2, 0, 2]))
-    array([3., 1., 3.], dtype=float32)
+    Array([3., 1., 3.], dtype=float32)
     """
     extent = x.size if axis is None else x.shape[axis]
     if mode == "clip" and indices.dtype == np.uint64:
@@ -469,7 +469,7 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> T
     x: (T, (*a, n, *b)), indices: (int, s) in [-n, n), updates: (T, (*a, *s, *b)) -> (T, (*a, n, *b)).
 
     >>> relay.scatter_add(np.float32([1, 2, 3]), np.int32([2, 0, 2]), np.float32([10, 20, 30]))
-    array([21.,  2., 43.], dtype=float32)
+    Array([21.,  2., 43.], dtype=float32)
     """
     result = x.copy()
     _numpy_scatter_add(result, indices, updates, axis)
@@ -505,7 +505,7 @@ def one_hot(indices: Tensor, depth: int, dtype: BaseType = FLOAT32) -> Tensor:
     indices: (int, s) -> (dtype, (*s, depth)).
 
     >>> relay.one_hot(np.int32([1, 0]), 2)
-    array([[0., 1.],
+    Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
     return np.equal(indices[..., None], np.arange(depth)).astype(dtype.dtype)

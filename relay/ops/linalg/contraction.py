@@ -269,7 +269,7 @@ def einsum(subscripts: str, *operands: Value) -> Value:
     broadcast. operands: (T, s).. -> (T, the extents of the result's letters).
 
     >>> relay.einsum("ij,jk->ik", np.float32([[1, 2]]), np.float32([[3], [4]]))
-    array([[11.]], dtype=float32)
+    Array([[11.]], dtype=float32)
     """
     shapes = [operand.shape for operand in operands]
     parsed = _parse(subscripts, shapes)
@@ -350,7 +350,7 @@ def tensordot(x: Value, y: Value, axes: int | tuple[tuple[int, ...], tuple[int, 
     x: (T, s), y: (T, t) -> (T, (*s without its axes, *t without its axes)).
 
     >>> relay.tensordot(np.float32([[1, 2]]), np.float32([[3], [4]]), axes=1)
-    array([[11.]], dtype=float32)
+    Array([[11.]], dtype=float32)
     """
     first, second = _pairs(x.shape, y.shape, axes)
     return _contract_axes(x, y, first, second)
@@ -372,7 +372,7 @@ def dot(x: Value, y: Value) -> Value:
     rank of 0 on either side the plain product. x: (T, (*s, k)), y: (T, (*t, k, n)) -> (T, (*s, *t, n)).
 
     >>> relay.dot(np.float32([1, 2]), np.float32([3, 4]))
-    array(11., dtype=float32)
+    Array(11., dtype=float32)
     """
     if x.ndim == 0 or y.ndim == 0:
         return x * y
@@ -395,7 +395,7 @@ def outer(x: Value, y: Value) -> Value:
     x: (T, s), y: (T, t) -> (T, (product(s), product(t))).
 
     >>> relay.outer(np.float32([1, 2]), np.float32([10, 20]))
-    array([[10., 20.],
+    Array([[10., 20.],
            [20., 40.]], dtype=float32)
     """
     return _reshape_to(x, (product(x.shape), 1)) * _reshape_to(y, (1, product(y.shape)))
@@ -428,7 +428,7 @@ def batch_matmul(x: Value, y: Value, transpose_x: bool = False, transpose_y: boo
     x: (T, (b, m, k)), y: (T, (b, k, n)) -> (T, (b, m, n)).
 
     >>> relay.batch_matmul(np.float32([[[1, 2]]]), np.float32([[[3, 4]]]), transpose_y=True)
-    array([[[11.]]], dtype=float32)
+    Array([[[11.]]], dtype=float32)
     """
     left = x.op("transpose", axes=(0, 2, 1)) if transpose_x else x
     right = y.op("transpose", axes=(0, 2, 1)) if transpose_y else y

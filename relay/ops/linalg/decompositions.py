@@ -180,7 +180,7 @@ def triangular_solve(
     float, (*b, n, n)), b: (T, (*b, n, k)) -> (T, (*b, n, k)).
 
     >>> relay.triangular_solve(np.float32([[2, 0], [1, 1]]), np.float32([[2], [3]]))
-    array([[1.],
+    Array([[1.],
            [2.]], dtype=float32)
     """
     wide = np.float32 if a.dtype.itemsize < 4 else a.dtype
@@ -271,7 +271,7 @@ def cholesky(a: Tensor) -> Tensor:
     taken, and where that is not positive definite the result holds NaN. a: (T float, (*b, n, n)) -> (T, (*b, n, n)).
 
     >>> relay.cholesky(np.float32([[4, 2], [2, 2]]))
-    array([[2., 0.],
+    Array([[2., 0.],
            [1., 1.]], dtype=float32)
     """
     wide = np.float32 if a.dtype.itemsize < 4 else a.dtype

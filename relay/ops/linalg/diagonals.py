@@ -92,7 +92,7 @@ def diagonal(x: Tensor, offset: int = 0) -> Tensor:
     x: (T, (*b, m, n)) -> (T, (*b, k)).
 
     >>> relay.diagonal(np.float32([[1, 2], [3, 4]]))
-    array([1., 4.], dtype=float32)
+    Array([1., 4.], dtype=float32)
     """
     return np.array(np.diagonal(x, offset, -2, -1))
 
@@ -114,7 +114,7 @@ def diag_embed(x: Tensor, offset: int = 0, shape_of: tuple[int, int] | None = No
     x: (T, (*b, k)) -> (T, (*b, m, n)).
 
     >>> relay.diag_embed(np.float32([1, 4]))
-    array([[1., 0.],
+    Array([[1., 0.],
            [0., 4.]], dtype=float32)
     """
     result = np.zeros(numbers(_embed_shape(x.shape, offset=offset, shape_of=shape_of)), x.dtype)
@@ -140,7 +140,7 @@ def diag(x: Value, k: int = 0) -> Value:
     """The diagonal of a matrix, or the matrix of a diagonal. x: (T, (m, n)) or (T, (n,)) -> (T, (k,)) or (T, (m, m)).
 
     >>> relay.diag(np.float32([[1, 2], [3, 4]]))
-    array([1., 4.], dtype=float32)
+    Array([1., 4.], dtype=float32)
     """
     return x.op("diag_embed", offset=k) if x.ndim == 1 else x.op("diagonal", offset=k)
 
@@ -153,6 +153,6 @@ def trace(x: Value, offset: int = 0) -> Value:
     """The sum of a diagonal of the matrices of the last two axes. x: (T, (*b, m, n)) -> (T, b).
 
     >>> relay.trace(np.float32([[1, 2], [3, 4]]))
-    array(5., dtype=float32)
+    Array(5., dtype=float32)
     """
     return x.op("diagonal", offset=offset).op("sum", axis=-1)

@@ -179,7 +179,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     x: (T, (*b1, m, k)), y: (T, (*b2, k, n)) -> (T, (*broadcast(b1, b2), m, n)).
 
     >>> relay.matmul(np.float32([[1, 2], [3, 4]]), np.float32([1, 10]))
-    array([21., 43.], dtype=float32)
+    Array([21., 43.], dtype=float32)
     """
     return np.asarray(np.matmul(x, y))
 
@@ -245,6 +245,6 @@ def dense(x: Tensor, weight: Tensor) -> Tensor:
     """x times the transposed weight. x: (T, (*b, k)), weight: (T, (n, k)) -> (T, (*b, n)).
 
     >>> relay.dense(np.float32([[1, 2]]), np.float32([[1, 0], [0, 1], [1, 1]]))
-    array([[1., 2., 3.]], dtype=float32)
+    Array([[1., 2., 3.]], dtype=float32)
     """
     return np.asarray(np.matmul(x, weight.T))

@@ -70,7 +70,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
     """1 on the k-th diagonal (above the main one for k > 0), otherwise 0. () -> (dtype, (n, m)), m = n by default.
 
     >>> relay.eye(2)
-    array([[1., 0.],
+    Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
     return np.eye(n, m, k, dtype.dtype)
@@ -88,7 +88,7 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: BaseType = FLOAT32) -> 
     """1 on and below the k-th diagonal, otherwise 0. () -> (dtype, (n, m)), m = n by default.
 
     >>> relay.tri(2)
-    array([[1., 0.],
+    Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
     return np.tri(n, m, k, dtype.dtype)
@@ -138,7 +138,7 @@ def tril(x: Tensor, k: int = 0) -> Tensor:
     """x on and below the k-th diagonal, otherwise 0. x: (T, (*b, n, m)) -> (T, (*b, n, m)).
 
     >>> relay.tril(np.int32([[1, 2], [3, 4]]))
-    array([[1, 0],
+    Array([[1, 0],
            [3, 4]], dtype=int32)
     """
     return np.tril(x, k)
@@ -157,7 +157,7 @@ def triu(x: Tensor, k: int = 0) -> Tensor:
     """x on and above the k-th diagonal, otherwise 0. x: (T, (*b, n, m)) -> (T, (*b, n, m)).
 
     >>> relay.triu(np.int32([[1, 2], [3, 4]]))
-    array([[1, 2],
+    Array([[1, 2],
            [0, 4]], dtype=int32)
     """
     return np.triu(x, k)

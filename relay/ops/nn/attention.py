@@ -38,7 +38,7 @@ def embedding(indices: Value, weight: Value) -> Value:
     """The weight's rows at indices in [-n, n). indices: (int, s), weight: (T, (n, k)) -> (T, (*s, k)).
 
     >>> relay.embedding(np.int32([1, 1, 0]), np.float32([[1, 2], [3, 4]]))
-    array([[3., 4.],
+    Array([[3., 4.],
            [3., 4.],
            [1., 2.]], dtype=float32)
     """
@@ -119,7 +119,7 @@ def scaled_dot_product_attention(
 
     >>> relay.scaled_dot_product_attention(np.float32([[1], [0]]), np.float32([[0], [0]]), np.float32([[2], [4]]),
     ...     causal=True)
-    array([[2.],
+    Array([[2.],
            [3.]], dtype=float32)
     """
     scores = _scores(query, key, scale)
@@ -146,7 +146,7 @@ def masked_attention(query: Value, key: Value, value: Value, mask: Value, scale:
 
     >>> mask = np.array([True, False])
     >>> relay.masked_attention(np.float32([[1]]), np.float32([[1], [5]]), np.float32([[2], [4]]), mask)
-    array([[2.]], dtype=float32)
+    Array([[2.]], dtype=float32)
     """
     scores = _scores(query, key, scale)
     if mask.base == BOOL:

@@ -138,7 +138,7 @@ def resize2d(
     floor(.. + 1/2).
 
     >>> relay.resize2d(np.float32([[[[0, 2]]]]), (1, 4))
-    array([[[[0. , 0.5, 1.5, 2. ]]]], dtype=float32)
+    Array([[[[0. , 0.5, 1.5, 2. ]]]], dtype=float32)
     """
     value = widened_value(x)
     for axis, count in zip(_axes(layout), rules.sizes_of(size, 2, "size"), strict=True):
@@ -166,7 +166,7 @@ def upsampling(x: Value, scale: int | tuple[int, int] = 2, method: str = "neares
     x: (T float, (n, c, h, w)) -> (T, (n, c, h scale, w scale)).
 
     >>> relay.upsampling(np.float32([[[[1, 2]]]]))
-    array([[[[1., 1., 2., 2.],
+    Array([[[[1., 1., 2., 2.],
              [1., 1., 2., 2.]]]], dtype=float32)
     """
     factors = rules.per_axis(scale, 2, "scale", 1)
@@ -290,7 +290,7 @@ def grid_sample(
     NaN counts as -1.
 
     >>> relay.grid_sample(np.float32([[[[1, 2], [3, 4]]]]), np.float32([[[[0, 0]]]]))
-    array([[[[2.5]]]], dtype=float32)
+    Array([[[[2.5]]]], dtype=float32)
     """
     points, value = widened_value(grid), widened_value(x)
     base = _flat_index_base(x)
@@ -363,7 +363,7 @@ def bilateral_slice(grid: Value, guide: Value) -> Value:
     outer centers the outer cells hold. grid: (T float, (n, c, d, i, j)), guide: (T, (n, h, w)) -> (T, (n, c, h, w)).
 
     >>> relay.bilateral_slice(np.float32([0, 4]).reshape(1, 1, 2, 1, 1), np.float32([[[0.5]]]))
-    array([[[[2.]]]], dtype=float32)
+    Array([[[[2.]]]], dtype=float32)
     """
     value = widened_value(grid)
     _, _, depth, height, width = grid.shape

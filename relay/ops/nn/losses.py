@@ -45,7 +45,7 @@ def mse_loss(prediction: Value, target: Value, reduction: str = "mean") -> Value
     """(prediction - target) squared. prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.mse_loss(np.float32([1, 2]), np.float32([1, 4]))
-    array(2., dtype=float32)
+    Array(2., dtype=float32)
     """
     difference = prediction - target
     return _reduce_loss(difference * difference, reduction)
@@ -56,7 +56,7 @@ def l1_loss(prediction: Value, target: Value, reduction: str = "mean") -> Value:
     """|prediction - target|. prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.l1_loss(np.float32([1, 2]), np.float32([1, 4]))
-    array(1., dtype=float32)
+    Array(1., dtype=float32)
     """
     return _reduce_loss((prediction - target).op("abs"), reduction)
 
@@ -74,7 +74,7 @@ def huber_loss(prediction: Value, target: Value, delta: float = 1.0, reduction: 
     prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.huber_loss(np.float32([1, 2]), np.float32([1, 4]))
-    array(0.75, dtype=float32)
+    Array(0.75, dtype=float32)
     """
     difference = prediction - target
     size = difference.op("abs")
@@ -88,7 +88,7 @@ def hinge_loss(prediction: Value, target: Value, reduction: str = "mean") -> Val
     (T, s) unreduced.
 
     >>> relay.hinge_loss(np.float32([0.5, 2]), np.float32([1, -1]))
-    array(1.75, dtype=float32)
+    Array(1.75, dtype=float32)
     """
     return _reduce_loss((1 - prediction * target).op("relu"), reduction)
 
@@ -104,7 +104,7 @@ def binary_cross_entropy(prediction: Value, target: Value, reduction: str = "mea
     prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.binary_cross_entropy(np.float32([0.5]), np.float32([1]))
-    array(0.6931472, dtype=float32)
+    Array(0.6931472, dtype=float32)
     """
     positive = prediction.op("log").op("maximum", -100.0)
     negative = (-prediction).op("log1p").op("maximum", -100.0)
@@ -131,7 +131,7 @@ def binary_cross_entropy_with_logits(prediction: Value, target: Value, reduction
     max(x, 0) - x target + log(1 + exp(-|x|)). prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.binary_cross_entropy_with_logits(np.float32([0, 1000]), np.float32([1, 1]))
-    array(0.3465736, dtype=float32)
+    Array(0.3465736, dtype=float32)
     """
     small = (-prediction.op("abs")).op("exp").op("log1p")
     return _reduce_loss(prediction.op("relu") - prediction * target + small, reduction)
@@ -153,7 +153,7 @@ def kl_div(prediction: Value, target: Value, reduction: str = "mean") -> Value:
     prediction: (T float, s), target: (T, s) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.kl_div(np.log(np.float32([[0.5, 0.5]])), np.float32([[1, 0]]), reduction="batchmean")
-    array(0.6931472, dtype=float32)
+    Array(0.6931472, dtype=float32)
     """
     loss = target * (_log_where_positive(target) - prediction)
     if reduction == "batchmean":
@@ -217,7 +217,7 @@ def nll_loss(
     prediction: (T float, (*s, c)), target: (int, s) in [0, c) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.nll_loss(np.float32([[-1, -2], [-3, -4]]), np.int32([0, 1]))
-    array(2.5, dtype=float32)
+    Array(2.5, dtype=float32)
     """
     return _class_loss(prediction, target, axis, ignore_index, reduction)
 
@@ -244,7 +244,7 @@ def cross_entropy(
     logits: (T float, (*s, c)), target: (int, s) in [0, c) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.cross_entropy(np.float32([[1000, 1000]]), np.int32([0]))
-    array(0.6931472, dtype=float32)
+    Array(0.6931472, dtype=float32)
     """
     scores = logits.op("log_softmax", axis=axis)
     if label_smoothing:
@@ -269,7 +269,7 @@ def soft_cross_entropy(logits: Value, target: Value, axis: int = -1, reduction: 
     logits: (T float, (*s, c)), target: (T, (*s, c)) -> (T, ()), or (T, s) unreduced.
 
     >>> relay.soft_cross_entropy(np.float32([[0, 0]]), np.float32([[0.5, 0.5]]))
-    array(0.6931472, dtype=float32)
+    Array(0.6931472, dtype=float32)
     """
     loss = -(target * logits.op("log_softmax", axis=axis)).op("sum", axis=axis)
     return _reduce_loss(loss, reduction)

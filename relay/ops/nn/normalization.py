@@ -71,7 +71,7 @@ def layer_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -> V
     weight has. x: (T float, (*b, *s)), weight: (T, s), bias: (T, s) -> (T, (*b, *s)).
 
     >>> relay.layer_norm(np.float32([1, 3]), np.float32([1, 1]), np.float32([0, 0]), epsilon=0.0)
-    array([-1.,  1.], dtype=float32)
+    Array([-1.,  1.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
     return cast_like(_standardize(widened_value(x), axes, epsilon) * widened_value(weight) + widened_value(bias), x)
@@ -86,7 +86,7 @@ def rms_norm(x: Value, weight: Value, epsilon: float = 1e-6) -> Value:
     2019). x: (T float, (*b, *s)), weight: (T, s) -> (T, (*b, *s)).
 
     >>> relay.rms_norm(np.float32([1, 7]), np.float32([5, 5]), epsilon=0.0)
-    array([1., 7.], dtype=float32)
+    Array([1., 7.], dtype=float32)
     """
     axes = tuple(range(x.ndim - weight.ndim, x.ndim))
     value = widened_value(x)
@@ -119,7 +119,7 @@ def batch_norm(
 
     >>> relay.batch_norm(np.float32([[5]]), np.float32([2]), np.float32([1]), np.float32([3]), np.float32([4]),
     ...     epsilon=0.0)
-    array([[3.]], dtype=float32)
+    Array([[3.]], dtype=float32)
     """
     position = normalize_axis(axis, x.ndim)
     scale = widened_value(weight) * (widened_value(variance) + epsilon).op("rsqrt")
@@ -142,8 +142,8 @@ def batch_norm_training(
     without Bessel's correction.
 
     >>> relay.batch_norm_training(np.float32([[1], [3]]), np.float32([2]), np.float32([1]), epsilon=0.0)
-    (array([[-1.],
-           [ 3.]], dtype=float32), array([2.], dtype=float32), array([1.], dtype=float32))
+    (Array([[-1.],
+           [ 3.]], dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     _check_vectors("batch_norm_training", x.shape, axis, [weight.shape, bias.shape])
     position = normalize_axis(axis, x.ndim)
@@ -179,7 +179,7 @@ def instance_norm(x: Value, weight: Value, bias: Value, epsilon: float = 1e-5) -
     x: (T float, (n, c, *sizes)), weight: (T, (c,)), bias: (T, (c,)) -> (T, (n, c, *sizes)).
 
     >>> relay.instance_norm(np.float32([[[1, 3]]]), np.float32([1]), np.float32([0]), epsilon=0.0)
-    array([[[-1.,  1.]]], dtype=float32)
+    Array([[[-1.,  1.]]], dtype=float32)
     """
     normalized = _standardize(widened_value(x), tuple(range(2, x.ndim)), epsilon)
     return cast_like(normalized * _broadcast_along(weight, 1, x.ndim) + _broadcast_along(bias, 1, x.ndim), x)
@@ -207,7 +207,7 @@ def group_norm(x: Value, weight: Value, bias: Value, groups: int, epsilon: float
     x: (T float, (n, c, *sizes)), weight: (T, (c,)), bias: (T, (c,)) -> (T, (n, c, *sizes)).
 
     >>> relay.group_norm(np.float32([[1, 3, 5, 5]]), np.ones(4, np.float32), np.zeros(4, np.float32), 2, epsilon=1e-12)
-    array([[-1.,  1.,  0.,  0.]], dtype=float32)
+    Array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
     batch, channels, *sizes = x.shape
     grouped = widened_value(x).op("reshape", shape=(batch, groups, floor_divide(channels, groups), *sizes))
@@ -237,7 +237,7 @@ def lrn(x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: floa
     (Krizhevsky, Sutskever, Hinton, 2012). x: (T float, s) -> (T, s).
 
     >>> relay.lrn(np.float32([[3, 4]]), 1, alpha=1.0, beta=0.5, bias=0.0)
-    array([[1., 1.]], dtype=float32)
+    Array([[1., 1.]], dtype=float32)
     """
     value = widened_value(x)
     padding = (((size - 1) // 2, size // 2),)
@@ -267,7 +267,7 @@ def prelu(x: Value, slope: Value, axis: int = 1) -> Value:
     (T, (1,)) -> (T, s).
 
     >>> relay.prelu(np.float32([[1, -2]]), np.float32([0.5, 0.25]))
-    array([[ 1. , -0.5]], dtype=float32)
+    Array([[ 1. , -0.5]], dtype=float32)
     """
     if slope.shape[0] == 1:
         slopes = slope.op("reshape", shape=(1,) * x.ndim)

@@ -108,7 +108,7 @@ def quantize(x: Value, scale: Value, zero_point: Value, axis: int = -1, out_dtyp
     x: (T float, s), scale: (T, ()) or (T, (c,)), zero_point: (int32, ()) or (int32, (c,)) -> (out_dtype, s).
 
     >>> relay.quantize(np.float32([0.25, -1, 100]), np.float32(0.5), np.int32(1))
-    array([  1,  -1, 127], dtype=int8)
+    Array([  1,  -1, 127], dtype=int8)
     """
     scaled = x / _parameter(scale, axis, x.ndim)
     wide = scaled.op("cast", dtype=FLOAT32) if scaled.base.dtype.itemsize < 4 else scaled
@@ -136,7 +136,7 @@ def dequantize(x: Value, scale: Value, zero_point: Value, axis: int = -1) -> Val
     (int32, (c,)) -> (T, s).
 
     >>> relay.dequantize(np.int8([1, -1]), np.float32(0.5), np.int32(1))
-    array([ 0., -1.], dtype=float32)
+    Array([ 0., -1.], dtype=float32)
     """
     moved = x.op("cast", dtype=INT32) - _parameter(zero_point, axis, x.ndim)
     return moved.op("cast", dtype=scale.base) * _parameter(scale, axis, x.ndim)
@@ -165,7 +165,7 @@ def requantize(
     (int32, (c,)) -> (out_dtype, s).
 
     >>> relay.requantize(np.int32([1000]), np.float32(0.5), np.int32(0), np.float32(10), np.int32(3))
-    array([53], dtype=int8)
+    Array([53], dtype=int8)
     """
     moved = x.op("cast", dtype=FLOAT64) - _parameter(zero_point, axis, x.ndim).op("cast", dtype=FLOAT64)
     old, new = (_parameter(s, axis, x.ndim).op("cast", dtype=FLOAT64) for s in (scale, new_scale))
@@ -210,7 +210,7 @@ def quantized_dense(x: Tensor, weight: Tensor) -> Tensor:
     weight: (int8 or uint8, (n, k)) -> (int32, (*b, n)).
 
     >>> relay.quantized_dense(np.int8([[100, 100]]), np.int8([[100, 100]]))
-    array([[20000]], dtype=int32)
+    Array([[20000]], dtype=int32)
     """
     return np.asarray(np.matmul(x.astype(np.int32), weight.T.astype(np.int32)))
 
@@ -241,7 +241,7 @@ def quantized_conv2d(
     weight: (int8 or uint8, (o, c / groups, i, j)) -> (int32, (n, o, *extents)).
 
     >>> relay.quantized_conv2d(np.full((1, 1, 2, 2), 100, np.int8), np.full((1, 1, 2, 2), 100, np.int8))
-    array([[[[40000]]]], dtype=int32)
+    Array([[[[40000]]]], dtype=int32)
     """
     wide = np.dtype(np.int32)
     if layout.endswith("c"):
@@ -275,7 +275,7 @@ def quantized_conv2d_transpose(
     weight: (int8 or uint8, (o, c / groups, i, j)) -> (int32, (n, c, *sizes)).
 
     >>> relay.quantized_conv2d_transpose(np.full((1, 1, 1, 1), 100, np.int8), np.full((1, 1, 1, 2), 100, np.int8))
-    array([[[[10000, 10000]]]], dtype=int32)
+    Array([[[[10000, 10000]]]], dtype=int32)
     """
     wide = x.astype(np.int32), weight.astype(np.int32)
     return numpy_transposed_convolution(*wide, stride, padding, output_padding, dilation, groups, layout)

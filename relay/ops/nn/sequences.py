@@ -94,7 +94,7 @@ def sequence_mask(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int = 1
     (T, s).
 
     >>> relay.sequence_mask(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
-    array([[1., 2.],
+    Array([[1., 2.],
            [0., 4.]], dtype=float32)
     """
     time, batch = axis % x.ndim, batch_axis % x.ndim
@@ -143,7 +143,7 @@ def reverse_sequence(x: Tensor, lengths: Tensor, axis: int = 0, batch_axis: int 
     (batch,)) -> (T, s).
 
     >>> relay.reverse_sequence(np.float32([[1, 2], [3, 4]]), np.int32([1, 2]))
-    array([[1., 4.],
+    Array([[1., 4.],
            [3., 2.]], dtype=float32)
     """
     moved = np.moveaxis(x, (batch_axis, axis), (0, 1))

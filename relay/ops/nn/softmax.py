@@ -71,7 +71,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow. x: (T float, s) -> (T, s).
 
     >>> relay.softmax(np.float32([1000, 1000]))
-    array([0.5, 0.5], dtype=float32)
+    Array([0.5, 0.5], dtype=float32)
     """
     if x.size == 0:
         return x
@@ -109,7 +109,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, computed without its underflow. x: (T float, s) -> (T, s).
 
     >>> relay.log_softmax(np.float32([1000, 1000]))
-    array([-0.6931472, -0.6931472], dtype=float32)
+    Array([-0.6931472, -0.6931472], dtype=float32)
     """
     if x.size == 0:
         return x

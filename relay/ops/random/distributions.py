@@ -44,7 +44,7 @@ def random_bernoulli(key: Value, p: Value, shape: tuple[int, ...] | None = None)
     key: (uint32, (2,)), p: (T float, s) -> (bool, shape).
 
     >>> relay.random_bernoulli(relay.random_key(0), 0.5, shape=(4,))
-    array([False, False,  True,  True])
+    Array([False, False,  True,  True], dtype=bool)
     """
     return _draw("random_uniform", key, p.shape if shape is None else shape, dtype=p.base) < p
 
@@ -72,7 +72,7 @@ def random_categorical(key: Value, logits: Value, axis: int = -1, shape: tuple[i
     (int32, s without the axis, or shape).
 
     >>> relay.random_categorical(relay.random_key(0), np.float32([0, 5, 0]), shape=(6,))
-    array([1, 1, 1, 1, 1, 1], dtype=int32)
+    Array([1, 1, 1, 1, 1, 1], dtype=int32)
     """
     position = normalize_axis(axis, logits.ndim)
     last = logits.op("transpose", axes=(*(i for i in range(logits.ndim) if i != position), position))
@@ -98,7 +98,7 @@ def random_permutation(key: Value, x: Value, axis: int = 0) -> Value:
     key: (uint32, (2,)), x: (T, s) -> (T, s).
 
     >>> relay.random_permutation(relay.random_key(0), np.int32([1, 2, 3, 4]))
-    array([2, 1, 4, 3], dtype=int32)
+    Array([2, 1, 4, 3], dtype=int32)
     """
     bits = _draw("random_bits", key, (x.shape[normalize_axis(axis, x.ndim)],), width=64)
     return x.op("take", bits.op("argsort"), axis=axis)
@@ -129,7 +129,7 @@ def dropout(x: Value, key: Value, rate: float = 0.5, training: bool = True) -> V
     x itself with training=False, for inference. x: (T float, s), key: (uint32, (2,)) -> (T, s).
 
     >>> relay.dropout(np.float32([1, 2, 3, 4]), relay.random_key(0))
-    array([2., 4., 0., 0.], dtype=float32)
+    Array([2., 4., 0., 0.], dtype=float32)
     """
     if not training:
         return x

@@ -191,7 +191,7 @@ def random_key(seed: Tensor) -> Tensor:
     seed: (int, s) -> (uint32, (*s, 2)).
 
     >>> relay.random_key(42)
-    array([ 0, 42], dtype=uint32)
+    Array([ 0, 42], dtype=uint32)
     """
     bits = seed.astype(np.uint64 if seed.dtype.kind == "u" else np.int64).astype(np.uint64)
     high = bits >> np.uint64(32) if seed.dtype.itemsize == 8 else np.zeros_like(bits)
@@ -232,7 +232,7 @@ def random_split(key: Tensor, num: int = 2) -> Tensor:
     key: (uint32, (*s, 2)) -> (uint32, (*s, num, 2)).
 
     >>> relay.random_split(relay.random_key(0))
-    array([[1797259609, 2579123966],
+    Array([[1797259609, 2579123966],
            [ 928981903, 3453687069]], dtype=uint32)
     """
     return np.stack(_numpy_words(key, num), axis=-1)
@@ -262,7 +262,7 @@ def random_bits(key: Tensor, shape: tuple[int, ...] = (), width: int = 32) -> Te
     """Random bits in words of 32 or 64. key: (uint32, (*s, 2)) -> (uint32 or uint64, (*s, *shape)).
 
     >>> relay.random_bits(relay.random_key(0), (2,))
-    array([4070199207, 4202968722], dtype=uint32)
+    Array([4070199207, 4202968722], dtype=uint32)
     """
     return _numpy_bits(key, shape, width == 64)
 
@@ -333,7 +333,7 @@ def random_uniform(
     key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_uniform(relay.random_key(0), (2,))
-    array([0.947667 , 0.9785799], dtype=float32)
+    Array([0.947667 , 0.9785799], dtype=float32)
     """
     wide, fraction = dtype == FLOAT64, _fraction_bits(dtype)
     bits = _numpy_bits(key, shape, wide) >> ((64 if wide else 32) - fraction)
@@ -394,7 +394,7 @@ def random_normal(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
     key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_normal(relay.random_key(0), (2,))
-    array([1.6226428, 2.025265 ], dtype=float32)
+    Array([1.6226428, 2.025265 ], dtype=float32)
     """
     return _numpy_normal(key, shape, dtype)
 
@@ -419,7 +419,7 @@ def random_exponential(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType
     key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_exponential(relay.random_key(0), (2,))
-    array([0.053752  , 0.02165283], dtype=float32)
+    Array([0.053752  , 0.02165283], dtype=float32)
     """
     return _numpy_exponential(key, shape, dtype)
 
@@ -444,7 +444,7 @@ def random_gumbel(key: Tensor, shape: tuple[int, ...] = (), dtype: BaseType = FL
     key: (uint32, (*s, 2)) -> (dtype float, (*s, *shape)).
 
     >>> relay.random_gumbel(relay.random_key(0), (2,))
-    array([2.9233744, 3.8326192], dtype=float32)
+    Array([2.9233744, 3.8326192], dtype=float32)
     """
     return _numpy_gumbel(key, shape, dtype)
 
@@ -528,7 +528,7 @@ def random_randint(key: Tensor, minval: Tensor, maxval: Tensor, shape: tuple[int
     or s) -> (T, (*s, *shape)).
 
     >>> relay.random_randint(relay.random_key(0), 1, 7, (8,))
-    array([3, 2, 6, 4, 4, 3, 6, 4], dtype=int32)
+    Array([3, 2, 6, 4, 4, 3, 6, 4], dtype=int32)
     """
     wide = np.uint64 if minval.dtype.kind == "u" else np.int64
     minval, maxval = (b.reshape((*b.shape, *(1,) * (len(shape) if b.ndim else 0))) for b in (minval, maxval))

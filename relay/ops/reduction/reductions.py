@@ -127,7 +127,7 @@ def sum_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     more than 2**31 - 1. x: (T, s) -> (T, s without the axes).
 
     >>> relay.sum(np.float32([[1, 2], [3, 4]]), axis=0)
-    array([4., 6.], dtype=float32)
+    Array([4., 6.], dtype=float32)
     """
     dtype = _index_dtype(x, axis) if x.dtype == np.bool_ else x.dtype
     return np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(dtype)), dtype)
@@ -168,7 +168,7 @@ def mean(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     in float32. x: (T float, s) -> (T, s without the axes).
 
     >>> relay.mean(np.float32([[1, 2], [3, 4]]), axis=0)
-    array([2., 3.], dtype=float32)
+    Array([2., 3.], dtype=float32)
     """
     total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)))
     count = math.prod(x.shape[i] for i in normalize_axes(axis, x.ndim))
@@ -240,7 +240,7 @@ def prod(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     """The product along axes; 1 over no elements; integers wrap. x: (T, s) -> (T, s without the axes).
 
     >>> relay.prod(np.float32([[1, 2], [3, 4]]), axis=1)
-    array([ 2., 12.], dtype=float32)
+    Array([ 2., 12.], dtype=float32)
     """
     return np.asarray(np.prod(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype)), x.dtype)
 
@@ -288,7 +288,7 @@ def max_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.max(np.float32([[1, 2], [4, 3]]), axis=1)
-    array([2., 4.], dtype=float32)
+    Array([2., 4.], dtype=float32)
     """
     return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=_lowest_number(x.dtype)))
 
@@ -314,7 +314,7 @@ def min_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     evenly. x: (T, s) -> (T, s without the axes).
 
     >>> relay.min(np.float32([[1, 2], [4, 3]]), axis=1)
-    array([1., 3.], dtype=float32)
+    Array([1., 3.], dtype=float32)
     """
     return np.asarray(np.min(x, axis=axis, keepdims=keepdims, initial=_highest_number(x.dtype)))
 
@@ -432,7 +432,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str
     axis).
 
     >>> relay.argmax(np.float32([[1, 2], [4, 3]]), axis=1)
-    array([1, 0], dtype=int32)
+    Array([1, 0], dtype=int32)
     """
     return _numpy_arg_extremum(np.argmax, x, axis, keepdims, ties)
 
@@ -452,7 +452,7 @@ def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False, ties: str
     axis).
 
     >>> relay.argmin(np.float32([[1, 2], [4, 3]]), axis=1)
-    array([0, 1], dtype=int32)
+    Array([0, 1], dtype=int32)
     """
     return _numpy_arg_extremum(np.argmin, x, axis, keepdims, ties)
 
@@ -481,7 +481,7 @@ def any_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     """True where at least one element is true along axes; false over none. x: (bool, s) -> (bool, s without the axes).
 
     >>> relay.any(np.array([[True, False], [False, False]]), axis=1)
-    array([ True, False])
+    Array([ True, False], dtype=bool)
     """
     return np.asarray(np.any(x, axis=axis, keepdims=keepdims))
 
@@ -499,6 +499,6 @@ def all_(x: Tensor, axis: int | tuple[int, ...] | None = None, keepdims: bool = 
     """True where all elements are true along axes; true over none. x: (bool, s) -> (bool, s without the axes).
 
     >>> relay.all(np.array([[True, False], [True, True]]), axis=1)
-    array([False,  True])
+    Array([False,  True], dtype=bool)
     """
     return np.asarray(np.all(x, axis=axis, keepdims=keepdims))

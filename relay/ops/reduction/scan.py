@@ -106,7 +106,7 @@ def cumsum(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
     """The sums of the elements so far along an axis, from its end with `reverse`. x: (T, s) -> (T, s).
 
     >>> relay.cumsum(np.int32([1, 2, 3]))
-    array([1, 3, 6], dtype=int32)
+    Array([1, 3, 6], dtype=int32)
     """
     return _numpy_running(np.cumsum, x, axis, reverse)
 
@@ -124,7 +124,7 @@ def cumprod(x: Tensor, axis: int = 0, reverse: bool = False) -> Tensor:
     elements are 0. x: (T, s) -> (T, s).
 
     >>> relay.cumprod(np.int32([1, 2, 3]))
-    array([1, 2, 6], dtype=int32)
+    Array([1, 2, 6], dtype=int32)
     """
     rows = moveaxis(x, axis, 0)
     if reverse:

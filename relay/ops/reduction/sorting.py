@@ -134,7 +134,7 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False, ties: str = "fi
     first (a stable order), or the last with ties="last". x: (T, s) -> (int32, s).
 
     >>> relay.argsort(np.float32([3, 1, 2]))
-    array([1, 2, 0], dtype=int32)
+    Array([1, 2, 0], dtype=int32)
     """
     return _numpy_argsort(x, axis, descending, ties)
 
@@ -150,7 +150,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False) -> Value:
     """The elements along an axis in ascending order; NaN is the largest. x: (T, s) -> (T, s).
 
     >>> relay.sort(np.float32([3, 1, 2]))
-    array([1., 2., 3.], dtype=float32)
+    Array([1., 2., 3.], dtype=float32)
     """
     order = x.op("argsort", axis=axis, descending=descending)
     return x.op("take_along_axis", order, axis=axis)
@@ -195,7 +195,7 @@ def topk_indices(x: Value, k: int, axis: int = -1, largest: bool = True, ties: s
     the last with ties="last". x: (T, s) -> (int32, s with k along the axis).
 
     >>> relay.topk_indices(np.float32([3, 1, 4, 2]), 2)
-    array([2, 0], dtype=int32)
+    Array([2, 0], dtype=int32)
     """
     return _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
 
@@ -206,7 +206,7 @@ def topk_values(x: Value, k: int, axis: int = -1, largest: bool = True, ties: st
     shows. x: (T, s) -> (T, s with k along the axis).
 
     >>> relay.topk_values(np.float32([3, 1, 4, 2]), 2)
-    array([4., 3.], dtype=float32)
+    Array([4., 3.], dtype=float32)
     """
     order = _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
     return x.op("take_along_axis", order, axis=axis)
@@ -219,7 +219,7 @@ def topk(x: Value, k: int, axis: int = -1, largest: bool = True, ties: str = "fi
     along the axis), (int32, the same shape)).
 
     >>> relay.topk(np.float32([3, 1, 4, 2]), 2)
-    (array([4., 3.], dtype=float32), array([2, 0], dtype=int32))
+    (Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32))
     """
     _topk_shape(x.shape, k=k, axis=axis, largest=largest, ties=ties)
     order = _first_elements(x.op("argsort", axis=axis, descending=largest, ties=ties), k, axis)
@@ -343,7 +343,7 @@ def searchsorted(ordered: Tensor, values: Tensor, side: str = "left") -> Tensor:
     shape of values).
 
     >>> relay.searchsorted(np.float32([1, 2, 2, 3]), np.float32([2, 5]))
-    array([1, 4], dtype=int32)
+    Array([1, 4], dtype=int32)
     """
     # Bisection, as compiled programs do it, so that what is not ascending has the same places in each mode.
     (*_, count), places = ordered.shape, np.indices(values.shape)
@@ -390,7 +390,7 @@ def unique(x: Value, size: int, fill_value: float | None = None) -> Value:
     smallest again, or `fill_value`. x: (T, s) -> (T, (size,)).
 
     >>> relay.unique(np.int32([3, 1, 3]), size=4)
-    array([1, 3, 1, 1], dtype=int32)
+    Array([1, 3, 1, 1], dtype=int32)
     """
     flat = x.op("reshape", shape=(product(x.shape),))
     order = flat.op("argsort")

@@ -49,7 +49,7 @@ def var(x: Value, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> V
     x: (T float, s) -> (T, s without the axes).
 
     >>> relay.var(np.float32([[1, 3], [2, 6]]), axis=1)
-    array([1., 4.], dtype=float32)
+    Array([1., 4.], dtype=float32)
     """
     squares = (x - x.op("mean", axis=axis, keepdims=True)).op("square")
     if ddof == 0:
@@ -73,7 +73,7 @@ def std(x: Value, axis: Axes = None, keepdims: bool = False, ddof: int = 0) -> V
     """The square root of `var`, whose gradient where it is 0 is 0. x: (T float, s) -> (T, s without the axes).
 
     >>> relay.std(np.float32([[1, 3], [2, 6]]), axis=1)
-    array([1., 2.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     variance = x.op("var", axis=axis, keepdims=keepdims, ddof=ddof)
     positive = variance != 0
@@ -97,7 +97,7 @@ def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     without the axes).
 
     >>> relay.logsumexp(np.float32([1000, 1000]))
-    array(1000.6932, dtype=float32)
+    Array(1000.6932, dtype=float32)
     """
     if x.size == 0:
         return sum_(x, axis, keepdims) - math.inf
@@ -123,7 +123,7 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
     """log(exp(x) + exp(y)), without overflow. x: (T float, s1), y: (T, s2) -> (T, broadcast(s1, s2)).
 
     >>> relay.logaddexp(np.float32([0, -np.inf]), np.float32(0))
-    array([0.6931472, 0.       ], dtype=float32)
+    Array([0.6931472, 0.       ], dtype=float32)
     """
     distance = where(equal(x, y), 0.0, x - y)
     return maximum(x, y) + log1p(exp(-absolute(distance)))
@@ -140,7 +140,7 @@ def norm(x: Tensor, ord: float = 2, axis: Axes = None, keepdims: bool = False) -
     (T, s without the axes).
 
     >>> relay.norm(np.float32([3, 4]))
-    array(5., dtype=float32)
+    Array(5., dtype=float32)
     """
     if ord == float("inf"):
         return max_(absolute(x), axis, keepdims)

@@ -52,7 +52,7 @@ def zeros(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """0 everywhere. () -> (dtype, shape).
 
     >>> relay.zeros((2,))
-    array([0., 0.], dtype=float32)
+    Array([0., 0.], dtype=float32)
     """
     return np.zeros(shape, dtype.dtype)
 
@@ -70,7 +70,7 @@ def ones(shape: tuple[int, ...], dtype: BaseType = FLOAT32) -> Tensor:
     """1 everywhere. () -> (dtype, shape).
 
     >>> relay.ones((2,))
-    array([1., 1.], dtype=float32)
+    Array([1., 1.], dtype=float32)
     """
     return np.ones(shape, dtype.dtype)
 
@@ -111,7 +111,7 @@ def full(shape: tuple[int, ...], value: float, dtype: BaseType = FLOAT32) -> Ten
     """One number everywhere. () -> (dtype, shape).
 
     >>> relay.full((2,), 0.5)
-    array([0.5, 0.5], dtype=float32)
+    Array([0.5, 0.5], dtype=float32)
     """
     return np.full(shape, value, dtype.dtype)
 
@@ -127,7 +127,7 @@ def zeros_like(x: Tensor) -> Tensor:
     """0 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
 
     >>> relay.zeros_like(np.int32([1, 2]))
-    array([0, 0], dtype=int32)
+    Array([0, 0], dtype=int32)
     """
     return np.zeros_like(x)
 
@@ -143,7 +143,7 @@ def ones_like(x: Tensor) -> Tensor:
     """1 everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
 
     >>> relay.ones_like(np.int32([1, 2]))
-    array([1, 1], dtype=int32)
+    Array([1, 1], dtype=int32)
     """
     return np.ones_like(x)
 
@@ -190,7 +190,7 @@ def arange(start: float, stop: float, step: float = 1, dtype: BaseType = INT32) 
     """start, start + step, .. before stop. () -> (dtype, (ceil((stop - start) / step),)).
 
     >>> relay.arange(0, 6, 2)
-    array([0, 2, 4], dtype=int32)
+    Array([0, 2, 4], dtype=int32)
     """
     (extent,) = relations.arange(start=start, stop=stop, step=step)
     return (np.arange(constant_dim(extent)) * step + start).astype(dtype.dtype)
@@ -205,7 +205,7 @@ def full_like(x: Tensor, value: float) -> Tensor:
     """One number everywhere, in x's shape and dtype. x: (T, s) -> (T, s).
 
     >>> relay.full_like(np.int32([1, 2]), 7)
-    array([7, 7], dtype=int32)
+    Array([7, 7], dtype=int32)
     """
     return full(x.shape, value, x.dtype)
 
@@ -250,6 +250,6 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
     """Numbers in equal steps from start to stop, which is one of them only with `endpoint`. () -> (dtype, (num,)).
 
     >>> relay.linspace(0.0, 1.0, 5)
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     return np.linspace(start, stop, num, endpoint).astype(dtype.dtype)

@@ -137,7 +137,7 @@ def pad(x: Tensor, widths: Widths, mode: str = "constant", value: float = 0) -> 
     (T, s plus the widths).
 
     >>> relay.pad(np.int32([1, 2, 3]), (2, 1), mode="reflect")
-    array([3, 2, 1, 2, 3, 2], dtype=int32)
+    Array([3, 2, 1, 2, 3, 2], dtype=int32)
     """
     pairs = shape_rules.pad_widths(x.ndim, widths)
     if mode == "constant":

@@ -57,7 +57,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged. x: (T, s) -> (T, s with two dims exchanged).
 
     >>> relay.swapaxes(np.int32([[1, 2]]), 0, 1)
-    array([[1],
+    Array([[1],
            [2]], dtype=int32)
     """
     return np.swapaxes(x, axis1, axis2).copy()
@@ -124,7 +124,7 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     """The elements in reverse along axes, all without any given. x: (T, s) -> (T, s).
 
     >>> relay.flip(np.int32([1, 2, 3]))
-    array([3, 2, 1], dtype=int32)
+    Array([3, 2, 1], dtype=int32)
     """
     return np.flip(x, axis).copy()
 
@@ -182,7 +182,7 @@ def roll(x: Tensor, shift: int | tuple[int, ...], axis: Axes = None) -> Tensor:
     x: (T, s) -> (T, s).
 
     >>> relay.roll(np.int32([1, 2, 3, 4]), 1)
-    array([4, 1, 2, 3], dtype=int32)
+    Array([4, 1, 2, 3], dtype=int32)
     """
     return np.roll(x, shift, axis)
 
@@ -242,7 +242,7 @@ def tile(x: Tensor, reps: int | tuple[int, ...]) -> Tensor:
     """x repeated `reps` times along the last axes, or along new ones at the front. x: (T, s) -> (T, s times reps).
 
     >>> relay.tile(np.int32([1, 2]), (2, 2))
-    array([[1, 2, 1, 2],
+    Array([[1, 2, 1, 2],
            [1, 2, 1, 2]], dtype=int32)
     """
     return np.tile(x, reps)
@@ -291,7 +291,7 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
     (*a, n * repeats, *b)).
 
     >>> relay.repeat(np.int32([1, 2]), 2)
-    array([1, 1, 2, 2], dtype=int32)
+    Array([1, 1, 2, 2], dtype=int32)
     """
     return np.repeat(x, repeats, axis)
 
@@ -323,7 +323,7 @@ def flatten(x: Tensor, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     """The axes from one to another as one. x: (T, (*a, *b, *c)) -> (T, (*a, product(b), *c)).
 
     >>> relay.flatten(np.int32([[1, 2], [3, 4]]))
-    array([1, 2, 3, 4], dtype=int32)
+    Array([1, 2, 3, 4], dtype=int32)
     """
     return x.reshape(shape_rules.flatten(x.shape, start_axis=start_axis, end_axis=end_axis)).copy()  # type: ignore[arg-type]
 

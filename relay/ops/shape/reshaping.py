@@ -73,7 +73,7 @@ def broadcast_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """x stretched to a shape. x: (T, s) -> (T, shape).
 
     >>> relay.broadcast_to(np.int32([1, 2]), (2, 2))
-    array([[1, 2],
+    Array([[1, 2],
            [1, 2]], dtype=int32)
     """
     return np.broadcast_to(x, shape).copy()
@@ -131,7 +131,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     shape).
 
     >>> relay.sum_to(np.int32([[1, 2], [3, 4]]), (2,))
-    array([4, 6], dtype=int32)
+    Array([4, 6], dtype=int32)
     """
     return _numpy_sum_to(x, shape)
 
@@ -206,7 +206,7 @@ def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     shape).
 
     >>> relay.reshape(np.int32([1, 2, 3, 4]), (2, -1))
-    array([[1, 2],
+    Array([[1, 2],
            [3, 4]], dtype=int32)
     """
     return np.reshape(x, shape).copy()
@@ -244,7 +244,7 @@ def transpose(x: Tensor, axes: tuple[int, ...] | None = None) -> Tensor:
     """The axes in another order; reversed without one. x: (T, s) -> (T, s in that order).
 
     >>> relay.transpose(np.int32([[1, 2], [3, 4]]))
-    array([[1, 3],
+    Array([[1, 3],
            [2, 4]], dtype=int32)
     """
     return np.transpose(x, axes).copy()
@@ -263,7 +263,7 @@ def expand_dims(x: Tensor, axis: int | tuple[int, ...]) -> Tensor:
     """New axes of extent 1, at positions counted in the result. x: (T, s) -> (T, s with 1s).
 
     >>> relay.expand_dims(np.int32([1, 2]), 0)
-    array([[1, 2]], dtype=int32)
+    Array([[1, 2]], dtype=int32)
     """
     return np.expand_dims(x, axis).copy()
 
@@ -281,7 +281,7 @@ def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     """x without axes of extent 1: the given ones, or all such. x: (T, s) -> (T, s without them).
 
     >>> relay.squeeze(np.int32([[1, 2]]))
-    array([1, 2], dtype=int32)
+    Array([1, 2], dtype=int32)
     """
     return np.squeeze(x, axis).copy()
 
@@ -337,7 +337,7 @@ def concatenate(tensors: tuple[Tensor, ...], axis: int = 0) -> Tensor:
     """Tensors joined along an axis. Each: (T, (*a, n_k, *b)) -> (T, (*a, sum of n_k, *b)).
 
     >>> relay.concatenate((np.int32([1, 2]), np.int32([3])))
-    array([1, 2, 3], dtype=int32)
+    Array([1, 2, 3], dtype=int32)
     """
     return np.concatenate(tensors, axis)
 
@@ -377,7 +377,7 @@ def stack(tensors: tuple[Tensor, ...], axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis. Each of n: (T, (*a, *b)) -> (T, (*a, n, *b)).
 
     >>> relay.stack((np.int32([1, 2]), np.int32([3, 4])), axis=1)
-    array([[1, 3],
+    Array([[1, 3],
            [2, 4]], dtype=int32)
     """
     return np.stack(tensors, axis)

@@ -89,7 +89,7 @@ def strided_slice(x: Tensor, begin: tuple[int, ...], end: tuple[int, ...], strid
     end -1 means "before element 0".
 
     >>> relay.strided_slice(np.int32([1, 2, 3, 4]), (3,), (-1,), (-2,))
-    array([4, 2], dtype=int32)
+    Array([4, 2], dtype=int32)
     """
     return x[_numpy_slice(begin, end, strides)].copy()
 
@@ -167,7 +167,7 @@ def place_slice(
     -> (T, shape).
 
     >>> relay.place_slice(np.int32([7, 8]), (4,), (1,), (4,), (2,))
-    array([0, 7, 0, 8], dtype=int32)
+    Array([0, 7, 0, 8], dtype=int32)
     """
     result = np.zeros(shape, x.dtype)
     result[_numpy_slice(begin, end, strides)] = x
@@ -230,7 +230,7 @@ def update_slice(
     """x with a slice replaced; the bounds are as in `strided_slice`. x: (T, s), new: (T, the slice's shape) -> (T, s).
 
     >>> relay.update_slice(np.int32([1, 2, 3, 4]), np.int32([7, 8]), (0,), (4,), (2,))
-    array([7, 2, 8, 4], dtype=int32)
+    Array([7, 2, 8, 4], dtype=int32)
     """
     result = x.copy()
     _replace_slice(result, new, begin, end, strides)
@@ -278,7 +278,7 @@ def add_slice(x: Tensor, new: Tensor, begin: tuple[int, ...], end: tuple[int, ..
     -> (T, s).
 
     >>> relay.add_slice(np.int32([1, 2, 3, 4]), np.int32([7, 8]), (0,), (4,), (2,))
-    array([ 8,  2, 11,  4], dtype=int32)
+    Array([ 8,  2, 11,  4], dtype=int32)
     """
     result = x.copy()
     _add_to_slice(result, new, begin, end, strides)

@@ -64,9 +64,9 @@ def split(x: Value, indices_or_sections: int | tuple[int, ...], axis: int = 0) -
     NumPy's split. x: (T, (*a, n, *b)) -> a tuple of (T, (*a, m, *b)).
 
     >>> relay.split(np.int32([1, 2, 3, 4]), 2)
-    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     >>> relay.split(np.int32([1, 2, 3, 4]), (1,))
-    (array([1], dtype=int32), array([2, 3, 4], dtype=int32))
+    (Array([1], dtype=int32), Array([2, 3, 4], dtype=int32))
     """
     position = normalize_axis(axis, x.ndim)
     bounds = _bounds(resolve(x.shape[position]), indices_or_sections, axis, x)
@@ -96,7 +96,7 @@ def meshgrid(*xs: Value, indexing: str = "xy") -> tuple[Value, ...]:
     (T_i, (d_i,)) -> n tensors (T_i, (d_1, .., d_n)).
 
     >>> relay.meshgrid(np.int32([1, 2, 3]), np.int32([7, 8]))[0]
-    array([[1, 2, 3],
+    Array([[1, 2, 3],
            [1, 2, 3]], dtype=int32)
     """
     if indexing not in ("xy", "ij"):

@@ -178,7 +178,7 @@ def sliding_windows(
     dilation are as in `conv2d`. x: (T, s) -> (T, (*(s with the number of windows along the axes), *kernel)).
 
     >>> relay.sliding_windows(np.float32([1, 2, 3]), 2)
-    array([[1., 2.],
+    Array([[1., 2.],
            [2., 3.]], dtype=float32)
     """
     return numpy_slid(x, WindowAxes.from_attributes(x.shape, axes, kernel, stride, padding, dilation), fill)
@@ -255,7 +255,7 @@ def overlap_add(
     `sliding_windows`. windows: (T, (*(s with the number of windows along the axes), *kernel)) -> (T, s).
 
     >>> relay.overlap_add(np.float32([[1, 2], [10, 20]]), 3, axes=0)
-    array([ 1., 12., 20.], dtype=float32)
+    Array([ 1., 12., 20.], dtype=float32)
     """
     along, found = _overlapping_windows(windows.shape, sizes, axes, stride, padding, dilation)
     shape = numbers(found)
