@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from relay.api.all_gradients import gradient_place, with_gradients
 from relay.calling import checks
 from relay.calling.arguments import ArgumentDescription, describe, describe_static, too_deep
 from relay.calling.closure_selection import (
@@ -67,8 +68,12 @@ class RelayFunction(ProgramDispatcher):
     """
 
     def __new__(cls, definition: Definition | DerivedDefinition, options: Options, *others: Any) -> RelayFunction:
-        """Functions whose results are checked, and their derivatives, are of a class of their own."""
-        return super().__new__(_Checking if cls is RelayFunction and options.check is not None else cls)
+        """Functions whose results are checked, and those that return the gradients of all parameters, are of classes of
+        their own."""
+        if cls is not RelayFunction:
+            return super().__new__(cls)
+        own = _Differentiating if gradient_place(definition) is not None else cls
+        return super().__new__(own if options.check is None else _Checking)
 
     def __init__(
         self,
@@ -499,7 +504,19 @@ class _Checking(RelayFunction):
         before = checks.argument_copies((arguments, keywords))
         result = super().__call__(*arguments, **keywords)
         checks.require_finite(self, result, *before)
-        return result
+        return with_gradients(self.__relay__, result)
+
+
+class _Differentiating(RelayFunction):
+    """A derivative with respect to all of several parameters: what it returns is not taken for one gradient."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        return with_gradients(self.__relay__, super().__call__(*arguments, **keywords))
+
+    def interpret(self, *arguments: Any, **keywords: Any) -> Any:
+        __tracebackhide__ = True
+        return with_gradients(self.__relay__, super().interpret(*arguments, **keywords))
 
 
 def _selection_error(function: RelayFunction) -> CompileError:

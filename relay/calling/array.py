@@ -151,8 +151,7 @@ class Array(_Operators):
         return self._value.__dlpack_device__()
 
     def __jax_array__(self) -> Any:
-        """The array as JAX's, without a copy, when JAX's functions are given it. Where JAX has been told to compute with
-        32 bits, it converts numbers of 64."""
+        """The array as JAX's, for `jnp.asarray`: without a copy, unless JAX computes with 32 bits and this has 64."""
         jax = sys.modules["jax"]
         if self.dtype.kind in "fiuc" and self.dtype.itemsize > 4 and not jax.config.jax_enable_x64:
             return jax.numpy.asarray(self._value)

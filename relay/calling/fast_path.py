@@ -36,6 +36,7 @@ from relay.ir.types import (
     TupleType,
     Type,
 )
+from relay.support.gradients import Gradients
 from relay.typecheck.elaboration.closures.returned_closures import holds_closures
 
 if TYPE_CHECKING:
@@ -235,8 +236,8 @@ def flatten(arguments: Iterable[Any], leaves: list[Any], kinds: list[Any]) -> bo
             kinds.append(np.ndarray)
         elif argument is None:
             kinds += None, None  # two, so that these are more than the arguments
-        elif kind is tuple or kind is list:
-            kinds += kind.__name__, len(argument)
+        elif kind is tuple or kind is list or kind is Gradients:
+            kinds += "list" if kind is list else "tuple", len(argument)
             if not flatten(argument, leaves, kinds):
                 return False
         elif kind is dict:

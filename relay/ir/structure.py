@@ -43,6 +43,9 @@ class Registration:
 
 _REGISTERED: dict[type, Registration] = {}
 
+_PLAIN_MODULES = ("builtins", "numpy", "relay.support.gradients")
+"""Modules whose classes no library has registered for us to ask."""
+
 _LIBRARIES = {"jax": "tree_util", "optree": ""}
 """Libraries that have a registry of such classes, and their module with `tree_structure`."""
 
@@ -75,7 +78,7 @@ def registration(value: object) -> Registration | None:
     """The registration of a value's class, with Relay or with a library that is loaded; None if it has none."""
     cls = type(value)
     found = _REGISTERED.get(cls)
-    if found is None and (cls.__module__ not in ("builtins", "numpy")):
+    if found is None and (cls.__module__ not in _PLAIN_MODULES):
         for name, inside in _LIBRARIES.items():
             if name in sys.modules and (found := _foreign_registration(sys.modules[name], inside, value)) is not None:
                 _REGISTERED[cls] = found

@@ -36,6 +36,7 @@ from relay.operator.symbolic import Value
 from relay.operator.undetermined import Undetermined
 from relay.support import python_mode
 from relay.support.foreign_names import argument_help, own_name
+from relay.support.gradients import Gradients
 
 
 class Pattern(enum.Enum):
@@ -279,12 +280,14 @@ class Operator:
         return parts
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference; the result is
-        an array, or a tuple of arrays, as the result of a program is."""
+        """On symbolic values: emit the call. On arrays and numbers: compute it at once with the reference; the result
+        is an array, or a tuple of arrays, as the result of a program is."""
         operands, attributes = self.bind(arguments, keywords)
         for operand in operands:
             if isinstance(operand, Value):
                 return operand.emitter.call(self, operands, attributes)
+            if isinstance(operand, Gradients):
+                operand.refuse(f"relay.{self.name}")
         if (mode := python_mode.active.get()) is not None:
             return mode.apply(self, operands, attributes)
         return _result(self.compute_at_once(operands, attributes))

@@ -26,7 +26,7 @@ _TOGETHER = 1 << 13
 
 _AT_ONCE = 32
 _KEPT = 2
-"""How many of the others each leaf has: in `x = f(x)` one is read while the other is written."""
+"""The number of the others that each leaf has: in `x = f(x)` one is read while the other is written."""
 
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 """True if reference counts tell who refers to an array."""

@@ -217,7 +217,7 @@ def _example_operand(rank: int) -> str:
 
 def _total(rank: int) -> str:
     """The sum of its elements, as examples print it."""
-    return f"array({'[' * (rank + 2)}{2**rank}.{']' * (rank + 2)}, dtype=float32)"
+    return f"Array({'[' * (rank + 2)}{2**rank}.{']' * (rank + 2)}, dtype=float32)"
 
 
 def _attributes(rank: int) -> str:

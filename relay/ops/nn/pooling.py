@@ -278,7 +278,7 @@ def _example_operand(rank: int) -> str:
 
 def _printed_array(rank: int, number: object) -> str:
     """An array of one number, as examples print it."""
-    return f"array({'[' * (rank + 2)}{number}{']' * (rank + 2)}, dtype=float32)"
+    return f"Array({'[' * (rank + 2)}{number}{']' * (rank + 2)}, dtype=float32)"
 
 
 def _define_max_pool(rank: int) -> None:
