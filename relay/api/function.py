@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from relay.api.all_gradients import gradient_place, with_gradients
 from relay.calling import checks
+from relay.calling.all_gradients import gradient_place, with_gradients
 from relay.calling.arguments import ArgumentDescription, describe, describe_static, too_deep
 from relay.calling.closure_selection import (
     chosen_result,
@@ -72,7 +72,8 @@ class RelayFunction(ProgramDispatcher):
         their own."""
         if cls is not RelayFunction:
             return super().__new__(cls)
-        own = _Differentiating if gradient_place(definition) is not None else cls
+        gives_all = isinstance(definition, DerivedDefinition) and gradient_place(definition) is not None
+        own = _Differentiating if gives_all else cls
         return super().__new__(own if options.check is None else _Checking)
 
     def __init__(

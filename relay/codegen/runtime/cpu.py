@@ -36,7 +36,7 @@ from relay.codegen.lowering.context import (
 )
 from relay.codegen.runtime.marshalling import ArgumentMarshaller, Make, Reference, ResultUnmarshaller
 from relay.codegen.runtime.native_stacks import on_large_stack, stack_limit
-from relay.codegen.runtime.result_memory import Maker, maker
+from relay.codegen.runtime.result_memory import Maker, SmallMaker, maker
 from relay.codegen.tiling import Choices
 from relay.errors import CompileError, ExecutionError, InternalError
 from relay.errors.raised import failure
@@ -295,6 +295,7 @@ class Program:
             return None
         function, (make,), shapes = self._function, self._outputs, self._shapes
         take, give, uses = self._contexts.pop, self._contexts.append, self._uses
+        ready = make.ready if isinstance(make, SmallMaker) else None
 
         def run(leaves: list[np.ndarray]) -> object:
             try:
@@ -302,7 +303,7 @@ class Program:
             except IndexError:
                 own = _context(self.native)
             try:
-                outputs = [make()] if shapes is None else [make(shapes(leaves)[0])]
+                outputs = [ready.pop() if ready else make() if shapes is None else make(shapes(leaves)[0])]
             except (IndexError, ValueError, ZeroDivisionError):  # sizes that the program is not for
                 give(own)
                 return misfit

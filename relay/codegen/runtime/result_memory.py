@@ -115,21 +115,28 @@ class Maker:
             kept[self._next] = made
 
 
+class SmallMaker:
+    """Makes small arrays of one shape. Those that are `ready` may be taken from there."""
+
+    __slots__ = ("_dims", "_dtype", "ready")
+
+    def __init__(self, dims: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._dims, self._dtype = dims, dtype
+        self.ready: list[np.ndarray] = []
+
+    def __call__(self) -> np.ndarray:
+        try:
+            return self.ready.pop()
+        except IndexError:
+            made = _block(self._dims, self._dtype)
+            self.ready.extend(made[1:])
+            return made[0]
+
+
 def maker(dims: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], np.ndarray]:
     """A function that makes arrays of one shape."""
     size = math.prod(dims) * dtype.itemsize
     if size > _SMALL:
         make = Maker(dtype)
         return lambda: make(dims)
-    ready: list[np.ndarray] = []
-    take = ready.pop
-
-    def small() -> np.ndarray:
-        try:
-            return take()
-        except IndexError:
-            made = _block(dims, dtype)
-            ready.extend(made[1:])
-            return made[0]
-
-    return small
+    return SmallMaker(dims, dtype)

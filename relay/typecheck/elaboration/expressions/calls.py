@@ -31,7 +31,6 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures import returned_closures
 from relay.typecheck.elaboration.derivatives import derivatives
-from relay.typecheck.elaboration.diagnostics import whole_gradients
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, call_operator, cast
 from relay.typecheck.elaboration.instances import call_function
@@ -62,10 +61,10 @@ def apply(
     """Call anything. `name` is the called function for messages."""
     arguments = [bound_methods.as_function(checker, out, a, span) for a in arguments]
     keywords = [(key, bound_methods.as_function(checker, out, a, span)) for key, a in keywords]
-    if isinstance(callee, PythonObject) and checker.gradients and whole_gradients.is_of_arrays(callee.value):
-        function = callee.value
-        used_by = function.name if isinstance(function, Operator) else overloads.callable_name(function)
-        whole_gradients.require_single(checker, used_by, arguments, described, span)
+    if isinstance(callee, PythonObject) and checker.gradients:
+        from relay.typecheck.elaboration.diagnostics import whole_gradients
+
+        whole_gradients.require_arguments(checker, callee.value, arguments, described, span)
     match callee:
         case GlobalFunction() | LocalFunction():
             return call_function(checker, out, callee, arguments, keywords, span)

@@ -26,7 +26,6 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.diagnostics import whole_gradients
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
@@ -102,8 +101,10 @@ def apply_named(
     """An operator that Python's syntax calls: numbers are computed at once, and so are comparisons of Python
     objects."""
 
-    if name in whole_gradients.ARITHMETIC:
-        whole_gradients.require_single(checker, operator_name(lookup(name)), operands, described, span)
+    if checker.gradients:
+        from relay.typecheck.elaboration.diagnostics import whole_gradients
+
+        whole_gradients.require_operands(checker, name, operands, described, span)
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
     if name == "logical_not" and is_number(operands[0]):
