@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
 from relay.frontend.analysis.loop_elements import give_back
+from relay.frontend.analysis.queues import as_lists
 from relay.frontend.analysis.ufunc_updates import as_assignments
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
@@ -140,6 +141,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
     except ValueError as error:  # null bytes
         raise FrontendError(f"{filename} cannot be parsed: {error}") from None
     as_assignments(tree)
+    as_lists(tree)
     give_back(tree)
     file = SourceFile(source, tree)
     _parsed[filename] = file

@@ -6,12 +6,15 @@ import ast
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.ir.expr import Assert, Binding
+from relay.ir.types import Form, Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.dims import constant_dim as number_of
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     Number,
+    PythonNumber,
     PythonObject,
     SliceItem,
     Tuple,
@@ -34,6 +37,12 @@ def chosen_item(
     checker: Checker, out: TypedBlockBuilder, entity: Tuple, index_: DynamicValue, span: Span | None
 ) -> AbstractValue:
     """An item of a tuple or list that is selected at run time; all have one type then."""
+    if (
+        entity.form is not None
+        and entity.form.cls is dict
+        and (place := _place_of_key(checker, out, entity.form, index_, span))
+    ):
+        return chosen_item(checker, out, Tuple(entity.items), place, span)
     if entity.form is not None and entity.form.names:
         message = "the key of a dict and the field of a record must be known at compile time"
         raise TypeCheckError(message, span).needing_value(index_.atom)
@@ -57,6 +66,33 @@ def chosen_item(
     if stackable:
         return checker.engine.index(checker, out, whole, [index_], span)
     return list_items.item(checker, out, whole, index_, span)
+
+
+def _place_of_key(
+    checker: Checker, out: TypedBlockBuilder, form: Form, key: DynamicValue, span: Span | None
+) -> DynamicValue | None:
+    """The place in a dict of a run-time string or integer, which is one of its keys: otherwise the program stops. None
+    for keys of another kind."""
+    if isinstance(prune(key.type), Unknown) and form.names and all(isinstance(k, str) for k in form.names):
+        texts.take_as_string(checker, key, span)  # an element of a list of which nothing else is known yet
+    of_text = is_string_of_run(key)
+    if not form.names or not all(type(k) is (str if of_text else int) for k in form.names):
+        return None
+    place: AbstractValue = PythonNumber(len(form.names), span)
+    for position, name in enumerate(form.names):
+        known = PythonObject(name) if of_text else PythonNumber(int(name), span)
+        same = checker.engine.apply_operator(checker, out, "equal", [key, known], {}, span, [])
+        place = operators.apply(
+            checker, out, lookup("where"), [same, PythonNumber(position, span), place], {}, span, []
+        )
+    checker.effect("assert", "may not find a key", span)
+    count = PythonNumber(len(form.names), span)
+    found = checker.engine.apply_operator(checker, out, "less", [place, count], {}, span, [])
+    typed = checker.materialize(out, found, span)
+    listed = ", ".join(map(repr, form.names[:8])) + (", .." if len(form.names) > 8 else "")
+    out.items.append(Binding((), Assert(typed.atom, f"the dict has no such key; its keys are {listed}", span)))
+    assert isinstance(place, DynamicValue)
+    return place
 
 
 @implements(tuple.__getitem__, list.__getitem__, dict.__getitem__)

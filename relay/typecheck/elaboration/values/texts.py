@@ -84,6 +84,11 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
     return whole
 
 
+def take_as_string(checker: Checker, value: DynamicValue, span: Span | None) -> None:
+    """Demand that a value, whose type is open, is a string."""
+    checker.unify_at(value.type, fresh_type(checker, _definition), span, "the key of a dict")
+
+
 def of_run(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """A value, or structure, with run-time values in place of the strings that are known."""
     if isinstance(entity, Tuple):

@@ -1,0 +1,95 @@
+"""Python's queues as lists: `collections.deque`, whose first elements are taken by `pop(0)`, and the functions of
+`heapq`, whose heap is a sorted list, which is one, too: the least element is the first one."""
+
+from __future__ import annotations
+
+import ast
+
+_ITEM, _NEW = "queued__", "pushed__"
+
+
+def as_lists(tree: ast.AST) -> None:
+    """Rewrite the queues of a text."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if isinstance(body, list):
+                body[:] = [made for statement in body for made in _push(statement)]
+    _Queues(_deques(tree)).visit(tree)
+
+
+def _is_deque(node: ast.expr | None) -> bool:
+    """True for `deque(..)` without a largest length."""
+    match node:
+        case ast.Call(func=ast.Name("deque") | ast.Attribute(ast.Name("collections"), "deque"), keywords=[]):
+            return len(node.args) <= 1
+        case _:
+            return False
+
+
+def _deques(tree: ast.AST) -> frozenset[str]:
+    """The variables that hold a deque."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=value) | ast.AnnAssign(target=ast.Name(name), value=value):
+                if _is_deque(value):
+                    found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _push(statement: ast.stmt) -> list[ast.stmt]:
+    """`heapq.heappush(h, x)` and `heapq.heapify(h)` as statements of lists; another one as it is."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name("heapq"), "heappush"), [ast.Name(heap), new], [])):
+            text = f"{_NEW} = 0\n{heap}.insert(sum(1 for {_ITEM} in {heap} if {_ITEM} < {_NEW}), {_NEW})"
+            assigned, inserted = ast.parse(text).body
+            assert isinstance(assigned, ast.Assign)
+            assigned.value = new
+            return [_place(assigned, statement), _place(inserted, statement)]
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name("heapq"), "heapify"), [ast.Name(heap)], [])):
+            return [_place(ast.parse(f"{heap}.sort()").body[0], statement)]
+        case _:
+            return [statement]
+
+
+def _place(made: ast.stmt, of: ast.stmt) -> ast.stmt:
+    """A statement at the place of another one, except for what is a part of that."""
+    kept = {id(node) for node in ast.walk(of)}
+    for node in ast.walk(made):
+        if isinstance(node, ast.expr | ast.stmt) and id(node) not in kept:
+            ast.copy_location(node, of)
+    return made
+
+
+class _Queues(ast.NodeTransformer):
+    def __init__(self, deques: frozenset[str]) -> None:
+        self._deques = deques
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("heapq"), "heappop"), [ast.Name() as heap], []):
+                return self._method(node, heap, "pop", [ast.Constant(0)])
+            case ast.Call(ast.Attribute(ast.Name(name) as queue, "popleft"), [], []) if name in self._deques:
+                return self._method(node, queue, "pop", [ast.Constant(0)])
+            case ast.Call(ast.Attribute(ast.Name(name) as queue, "appendleft"), [new], []) if name in self._deques:
+                return self._method(node, queue, "insert", [ast.Constant(0), new])
+            case _ if _is_deque(node):
+                if not node.args:
+                    return ast.copy_location(ast.List([], ast.Load()), node)
+                return ast.copy_location(
+                    ast.Call(ast.copy_location(ast.Name("list", ast.Load()), node), node.args, []), node
+                )
+            case _:
+                return node
+
+    def _method(self, node: ast.Call, queue: ast.Name, name: str, arguments: list[ast.expr]) -> ast.AST:
+        """The call of a method of the list."""
+        for argument in arguments:
+            if isinstance(argument, ast.Constant) and not hasattr(argument, "lineno"):
+                ast.copy_location(argument, node)
+        function = ast.copy_location(ast.Attribute(queue, name, ast.Load()), node)
+        return ast.copy_location(ast.Call(function, arguments, []), node)
