@@ -36,6 +36,12 @@ def inputs() -> dict[str, tuple[Any, ...]]:
         "newton": (random.uniform(0.01, 1e4, 100_000).astype(np.float32),),
         "mandelbrot": (x, y),
         "particle_filter": (normal(1000), normal(50, 1000), normal(50)),
+        "settling": (
+            normal(128, 128, scale=0.1),
+            normal(256, 128),
+            (2 ** random.uniform(0, 8, 256)).astype(np.int32),
+        ),
+        "experts": (normal(128, 512, scale=0.1), normal(512, 128, scale=0.1), normal(256, 128)),
     }
 
 

@@ -61,6 +61,15 @@ def ragged_attention(sentences, q, k, v):
     return _padded_attention(padded, np.array([len(x) for x in sentences]), q, k, v)
 
 
+def settling(w, x, rounds):
+    return lax.while_loop(lambda s: s[1] < rounds, lambda s: (jnp.tanh(w @ s[0]), s[1] + 1), (x, 0))[0]
+
+
+def experts(w1, w2, x):
+    one, other = lambda x: jnp.tanh(x @ w1) @ w2, lambda x: jnp.exp(-jnp.abs(x @ w1)) @ w2
+    return lax.cond(x[0] > 0.0, one, other, x)
+
+
 def programs() -> dict[str, Any]:
     """The workloads: functions of their inputs."""
     return {
@@ -70,6 +79,8 @@ def programs() -> dict[str, Any]:
         "mandelbrot": jax.jit(jax.vmap(mandelbrot)),
         "particle_filter": jax.jit(particle_filter),
         "ragged_attention": ragged_attention,
+        "settling": jax.jit(jax.vmap(settling, (None, 0, 0))),
+        "experts": jax.jit(jax.vmap(experts, (None, None, 0))),
     }
 
 

@@ -115,6 +115,20 @@ def _one_by_one(function: Any) -> Any:
     return call
 
 
+@relay.relay
+def settling(w, x, rounds):
+    n = 0
+    while n < rounds:
+        x = np.tanh(w @ x)
+        n += 1
+    return x
+
+
+@relay.relay
+def experts(w1, w2, x):
+    return np.tanh(x @ w1) @ w2 if x[0] > 0.0 else np.exp(-abs(x @ w1)) @ w2
+
+
 def programs() -> dict[str, Any]:
     """The workloads: functions of their inputs."""
     return {
@@ -128,6 +142,8 @@ def programs() -> dict[str, Any]:
         "trees_one_by_one": _on_forest(_one_by_one(tree_of)),
         "trees_gradient_one_by_one": _on_forest(_one_by_one(relay.grad(tree_of, wrt=(1, 2, 3, 4, 5)))),
         "ragged_attention": ragged_attention,
+        "settling": relay.vmap(settling, in_axes=(None, 0, 0)),
+        "experts": relay.vmap(experts, in_axes=(None, None, 0)),
     }
 
 

@@ -79,6 +79,21 @@ def ragged_attention(sentences, *weights):
     return torch.stack(found)
 
 
+def settling(w, x, rounds):
+    n = 0
+    while True:
+        active = (n < rounds)[:, None]
+        if not active.any():
+            return x
+        x = torch.where(active, torch.tanh(x @ w.T), x)
+        n += 1
+
+
+def experts(w1, w2, x):
+    y = x @ w1
+    return torch.where(x[0] > 0.0, torch.tanh(y) @ w2, torch.exp(-y.abs()) @ w2)
+
+
 def _of_arrays(function: Any) -> Any:
     return lambda *arrays: function(*map(torch.from_numpy, arrays))
 
@@ -91,6 +106,8 @@ def programs() -> dict[str, Any]:
         "newton": newton,
         "mandelbrot": mandelbrot,
         "particle_filter": particle_filter,
+        "settling": settling,
+        "experts": vmap(experts, (None, None, 0)),
     }
     one_by_one = {"trees_one_by_one": trees, "trees_gradient_one_by_one": trees_gradient}
     return {
