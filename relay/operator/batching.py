@@ -59,6 +59,9 @@ Rule: TypeAlias = "Callable[..., Value | Sequence[Value] | None]"
 
 _LARGEST_INT32 = 2**31 - 1
 
+EXAMPLES = "examples"
+"""The name of the loops of operators that have no call on all examples."""
+
 
 @attrs.frozen(eq=False)
 class Batch:
@@ -391,7 +394,7 @@ def _loop(
     made = inside.call(batch.operator, given, attributes)
     items = inside.components(made) if isinstance(made.type, TupleType) else [made]
     rows = [inside.value(p).op("index_update", place, item) for p, item in zip(parameters, items, strict=True)]
-    label = LoopLabel("examples")
+    label = LoopLabel(EXAMPLES)
     body = Block(tuple(inside.bindings), Next(label, tuple(row.atom for row in rows)))
     counter = Counter(index, emitter.number(batch.size, base).atom)
     targets = [Var("results", p.type, emitter.span) for p in parameters]

@@ -81,6 +81,20 @@ def test_each_example_has_a_key_of_those_that_one_is_split_into() -> None:
     np.testing.assert_allclose(gradients.interpret(key, X), 2 * expected)
 
 
+@relay
+def drawn(key):
+    first, second = relay.random.split(key, 2)
+    chosen = relay.random.bernoulli(first, 0.5, (3,))
+    return relay.random.normal(second, (2, 2)) * 2.0, chosen, relay.random.randint(first, 0, 9, (2,))
+
+
+def test_keys_along_an_axis_draw_what_each_draws() -> None:
+    keys = relay.random.split(relay.random.key(3), 6)
+    for batch, given in ((relay.vmap(drawn), keys), (relay.vmap(relay.vmap(drawn)), np.stack([keys, keys[::-1]]))):
+        for found, expected in zip(batch(given), batch.interpret(given), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 @attrs.frozen
 class State:
     place: relay.Tensor[relay.Float64, (relay.Any,)]

@@ -37,7 +37,7 @@ from relay.ir.sizes.facts import facts
 from relay.ir.traverse import count_bindings, walk
 from relay.ir.types import BaseType, TensorType, Type
 from relay.operator import Emitter, Pattern, Value, batch_call, lookup
-from relay.operator.batching import batching_rule
+from relay.operator.batching import EXAMPLES, batching_rule
 from relay.operator.facets import LOOP, IndexKind
 from relay.transform.analysis.loop_analysis import bound_in, is_too_large, likely, may_fail
 from relay.transform.analysis.value_ranges import ValueRanges
@@ -310,9 +310,10 @@ class Rounds:
         if not any(marked):
             made = self.out.call(operator, values, call.attributes)
         else:
-            if batching_rule(operator) is LOOP:
+            alone = batching_rule(operator) is LOOP  # such calls have a loop of their own, and leave this one
+            if alone and (operator.requirements or self.mask is not None or self.loop.label.name == EXAMPLES):
                 raise Unsupported(f"there is no call of {operator.name} on all rounds")
-            batched = batch_call(operator, values, marked, call.attributes, loops=False)
+            batched = batch_call(operator, values, marked, call.attributes, loops=alone)
             if batched is None:
                 raise Unsupported(f"there is no call of {operator.name} on all rounds")
             made = batched

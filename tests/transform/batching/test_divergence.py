@@ -263,6 +263,16 @@ def test_effects_come_in_the_order_of_examples(capsys: pytest.CaptureFixture[str
         assert capsys.readouterr().out == "even 0\nodd 1\neven 2\nodd 3\n"
 
 
+def test_draws_have_a_loop_of_their_own() -> None:
+    @relay
+    def noisy(w, x, key):  # type: ignore[no-untyped-def]
+        return np.tanh(x @ w) * relay.random.uniform(key, (4,), dtype=relay.Float64)
+
+    batch, keys = _batched(noisy), np.asarray(relay.random.split(relay.random.key(1), 7))
+    assert _loops_over_examples(batch, W, X, keys) == 0
+    assert_agree(batch(W, X, keys), batch.interpret(W, X, keys), rtol=1e-9)
+
+
 # ---- what is chosen
 
 
