@@ -153,27 +153,48 @@ def test_tuples_and_lists() -> None:
 
 def test_and_computes_the_second_only_if_needed() -> None:
     function = lower("def f(x):\n    return g(x) and h(x)\n")
-    call, chosen = values(function.body)
-    assert isinstance(call, surface.Apply) and isinstance(chosen, expr.If)
-    (arm,) = chosen.arms
+    first, chosen = function.body.bindings
+    assert isinstance(first.value, surface.Apply) and isinstance(chosen.value, expr.If)
+    (arm,) = chosen.value.arms
     assert arm.condition.bindings == () and isinstance(arm.body.bindings[0].value, surface.Apply)
-    (known,) = chosen.orelse.terminator.values
-    assert isinstance(known, expr.Constant) and not known.value
+    assert chosen.value.orelse.terminator.values == first.targets  # the value that decides
 
 
 def test_or_computes_the_second_only_if_needed() -> None:
-    chosen = only(lower("def f(x):\n    return g(x) or h(x)\n"), expr.If)
-    (known,) = chosen.arms[0].body.terminator.values
-    assert isinstance(known, expr.Constant) and known.value
+    function = lower("def f(x):\n    return g(x) or h(x)\n")
+    chosen = only(function, expr.If)
+    assert chosen.arms[0].body.terminator.values == function.body.bindings[0].targets
     assert isinstance(chosen.orelse.bindings[0].value, surface.Apply)
+
+
+@pytest.mark.parametrize(("word", "decides"), [("and", False), ("or", True)])
+def test_conditions_need_the_truth_of_what_decides(word: str, decides: bool) -> None:
+    function = lower(f"def f(x):\n    return 1 if g(x) {word} h(x) else 2\n")
+    chosen = next(v for v in values(function.body) if isinstance(v, expr.If))
+    (known,) = (chosen.arms[0].body if decides else chosen.orelse).terminator.values
+    assert isinstance(known, expr.Constant) and bool(known.value) is decides
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_long_conditions_do_not_nest(word: str) -> None:
-    function = lower("def f(x):\n    return " + f" {word} ".join(f"g{i}(x)" for i in range(3000)) + "\n")
-    chosen = only(function, expr.If)
+    operands = f" {word} ".join(f"g{i}(x)" for i in range(3000))
+    function = lower(f"def f(x):\n    return 1 if {operands} else 2\n")
+    chosen = next(v for v in values(function.body) if isinstance(v, expr.If))
     assert len(chosen.arms) == 2999
     assert len(chosen.arms[0].condition.bindings) == 0 and len(chosen.arms[1].condition.bindings) > 0
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_long_values_of_operands_nest_to_a_logarithm(word: str) -> None:
+    function = lower("def f(x):\n    return " + f" {word} ".join(f"g{i}(x)" for i in range(3000)) + "\n")
+    calls = [v for block in blocks(function.body) for v in values(block) if isinstance(v, surface.Apply)]
+    assert [call.function.name for call in calls] == [f"g{i}" for i in range(3000)]
+
+    def depth(block: expr.Block) -> int:
+        nested = [b for v in values(block) if isinstance(v, expr.If) for b in (*(a.body for a in v.arms), v.orelse)]
+        return 1 + max(map(depth, nested), default=0)
+
+    assert depth(function.body) <= 24  # two for each of the 9 halvings, and the last eight operands
 
 
 def test_comparison_chains_compute_each_operand_once() -> None:
