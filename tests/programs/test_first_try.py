@@ -390,6 +390,12 @@ def test_objects_of_plain_classes_are_structures() -> None:
     assert "did you mean 'forward'?" in str(caught.value)
 
 
+def test_objects_of_plain_classes_are_made_outside() -> None:
+    with pytest.raises(rl.RelayError, match="'Linear' is a Python class that Relay does not know") as caught:
+        rl.jit(lambda x: Linear(x)(x))(X)
+    assert "write @dataclass above `class Linear`" in str(caught.value)
+
+
 class Mode(enum.Enum):
     TRAIN = 1
     TEST = 2
@@ -422,6 +428,9 @@ def test_sets_that_are_known() -> None:
 
     found, *truths = same(chosen, X, 2)
     assert found.tolist() == (5 * X).tolist() and [int(t) for t in truths] == [1, 1, 2, 1]
+    with pytest.raises(TypeCheckError, match="names has no attribute 'add'") as caught:
+        rl.from_source("def f(x):\n    names = {1, 2}\n    names.add(x)\n    return x\n").interpret(2.0)
+    assert "`if x not in names: names.append(x)`" in str(caught.value)
     with pytest.raises(TypeCheckError, match="the elements of a set must be known at compile time"):
         rl.jit(lambda x: len({x, 2.0 * x}))(X)
 

@@ -97,6 +97,8 @@ def attribute(
         case _:
             is_text = isinstance(entity, PythonObject) and isinstance(entity.value, str)
             help = 'join text in print or assert: f"{x}"' if is_text else None
+            if isinstance(entity, PythonObject) and isinstance(entity.value, frozenset) and name == "add":
+                help = f"keep a list: `if x not in {described}: {described}.append(x)`"
             raise TypeCheckError(f"{described} has no attribute {name!r}", span, help=help)
 
 

@@ -121,7 +121,8 @@ def _without_meaning(value: object, span: Span | None) -> FrontendError:
     if callable(value):
         module = (getattr(value, "__module__", None) or "").split(".")[0]
         is_returned = hasattr(value, "__relay_returned__")
-        what = "was returned by a program" if is_returned else "is a Python function that Relay does not know"
+        kind = "class" if isinstance(value, type) else "function"
+        what = "was returned by a program" if is_returned else f"is a Python {kind} that Relay does not know"
         called = "this lambda" if name == "<lambda>" else repr(name or value)
         return FrontendError(f"{called} {what}", span, help=_replacement_advice(value, name, module, is_returned))
     if isinstance(value, TypeId) or is_parameter(value):
@@ -146,6 +147,8 @@ def _replacement_advice(value: object, name: str | None, module: str, is_returne
         return foreign_names.MODULE[name]
     if is_library or isinstance(value, types.BuiltinFunctionType):  # nothing that users could decorate
         return "compose it of functions that Relay has (docs/operators.md), or register an operator"
+    if isinstance(value, type):
+        return f"write @dataclass above `class {name}`, with its fields in place of __init__, or make it outside"
     return "decorate it with @relay, or register an operator"
 
 
