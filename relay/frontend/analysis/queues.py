@@ -15,7 +15,7 @@ def as_lists(tree: ast.AST) -> None:
             body = getattr(node, name, None)
             if isinstance(body, list):
                 body[:] = [made for statement in body for made in _push(statement)]
-    _Queues(_deques(tree)).visit(tree)
+    _Queues(_deques(tree)).rewrite(tree)
 
 
 def _is_deque(node: ast.expr | None) -> bool:
@@ -64,12 +64,20 @@ def _place(made: ast.stmt, of: ast.stmt) -> ast.stmt:
     return made
 
 
-class _Queues(ast.NodeTransformer):
+class _Queues:
     def __init__(self, deques: frozenset[str]) -> None:
         self._deques = deques
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
+    def rewrite(self, tree: ast.AST) -> None:
+        """Replace calls, inner ones before those around them: a loop, as expressions may be long chains."""
+        for node in reversed(list(ast.walk(tree))):
+            for field, value in ast.iter_fields(node):
+                if isinstance(value, ast.Call):
+                    setattr(node, field, self._call(value))
+                elif isinstance(value, list):
+                    value[:] = [self._call(item) if isinstance(item, ast.Call) else item for item in value]
+
+    def _call(self, node: ast.Call) -> ast.expr:
         match node:
             case ast.Call(ast.Attribute(ast.Name("heapq"), "heappop"), [ast.Name() as heap], []):
                 return self._method(node, heap, "pop", [ast.Constant(0)])
@@ -86,7 +94,7 @@ class _Queues(ast.NodeTransformer):
             case _:
                 return node
 
-    def _method(self, node: ast.Call, queue: ast.Name, name: str, arguments: list[ast.expr]) -> ast.AST:
+    def _method(self, node: ast.Call, queue: ast.Name, name: str, arguments: list[ast.expr]) -> ast.expr:
         """The call of a method of the list."""
         for argument in arguments:
             if isinstance(argument, ast.Constant) and not hasattr(argument, "lineno"):
