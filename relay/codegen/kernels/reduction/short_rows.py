@@ -72,6 +72,7 @@ def recognize(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
         return None
     made = {(s.op, n): s for s in stages for n in range(s.op.num_outputs)}
     reads: dict[Any, Any] = {}
+    elsewhere: set[Any] = set()  # tensors that are read at a place that is the same for all rows
     for stage in stages:
         if count > 1 and any(mentions(e.without_reads(body), v) for body in _bodies(stage) for v in stage.axes[:count]):
             return None
@@ -82,6 +83,10 @@ def recognize(e: Emission, steps: Sequence[Cluster], count: int, remembered: Seq
                 reads[key(tensor)] = tensor
             elif key(tensor) in made:
                 return None
+            else:
+                elsewhere.add(key(tensor))
+    if not elsewhere.isdisjoint(reads):
+        return None  # a tile has the elements of its rows only
     dtypes = {str(t.dtype) for t in reads.values()} | {dtype for stage in stages for dtype in stage.dtypes}
     items = {BaseType(dtype).dtype.itemsize for dtype in dtypes - {"bool"}}
     if items not in ({4}, {8}) or "bool" in {str(t.dtype) for t in reads.values()} | _stored_dtypes(
