@@ -627,6 +627,21 @@ def test_what_only_a_call_tells_is_no_error() -> None:
     assert said(text) == []
 
 
+def test_integers_of_any_dtype_become_floats() -> None:
+    """What is known to be an integer, and no more, is converted where it meets floats, as in a run."""
+    text = f"""{HEAD}
+    @relay
+    def of_bits(x, k):
+        low = k & 3
+        return x.sum() * 0.1 + low * 0.1
+
+    @relay
+    def of_indices(x, places):
+        return (x[places] * 0.5).sum() + (places // 2).sum() * 0.1 + relay.sqrt(places & 1).sum()
+    """
+    assert said(text) == []
+
+
 def test_an_if_that_leaves_a_round_has_an_effect() -> None:
     text = f"""{HEAD}
     @relay

@@ -67,7 +67,8 @@ def promoted_operands(
         for position in positions:
             value = found[position]
             base = base_of(value)
-            if value is not None and _is_whole(base) and base != target:
+            takes = _is_whole(base) or (_is_open_integer(base) and _is_float(target))
+            if value is not None and takes and base != target:
                 found[position] = convert(checker, out, value, target, span)
     return found
 
@@ -151,7 +152,7 @@ def _target(
     """The dtype that integers and booleans among these take; None where they stay what they are."""
     bases = [base for value in values if (base := base_of(value)) is not None]
     whole = [base for base in bases if _is_whole(base)]
-    if not whole:
+    if not whole and not any(map(_is_open_integer, bases)):
         return None
     if classes is None or BaseClass.FLOAT in classes:
         floats = [base for base in bases if _is_float(base)]
@@ -159,6 +160,8 @@ def _target(
             return next((base for base in floats if isinstance(base, BaseType)), floats[0])
         if classes == _FLOATS or any(isinstance(o, Number) and o.is_float for o in operands):
             return checker.solver.literal_base(0.0, None)
+    if not whole:
+        return None
     if all(base == BOOL for base in whole):
         takes_numbers = classes is None or (BaseClass.INTEGER in classes and len(classes) > 1)  # a shift is wider
         meets_number = any(isinstance(o, Number) for o in operands) or len(whole) < len(bases)
@@ -173,6 +176,11 @@ def _target(
 
 def _is_whole(base: Base | None) -> bool:
     return isinstance(base, BaseType) and not base.is_float
+
+
+def _is_open_integer(base: Base | None) -> bool:
+    """True for a dtype that is not known, and is none of floats: that of `k & 1`, for any k."""
+    return isinstance(base, Unknown) and base.classes is not None and BaseClass.FLOAT not in base.classes
 
 
 def _is_float(base: Base) -> bool:
