@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -114,15 +113,8 @@ def apply(
             return cast(checker, out, found_base, arguments, keywords, span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return construct(checker, out, cls, arguments, keywords, span)
-        case PythonObject(type() as cls) if cls is dict:
-            return records.make_dict(checker, out, arguments, keywords, span)
         case PythonObject(type() as cls) if is_record_class(cls):
             return records.make(cls, arguments, keywords, span)
-        case PythonObject(value) if value is dataclasses.replace and len(arguments) == 1:
-            record = records.as_record(checker, out, arguments[0], span)
-            if record is None:
-                raise TypeCheckError("replace needs a dataclass", span)
-            return records.replace(record, keywords, span)
         case PythonObject(value) if hasattr(value, "__relay_template__"):
             return derivatives.from_template(checker, out, value.__relay_template__, arguments, keywords, span)
         case PythonObject(value) if known := overloads.find(value):
@@ -130,8 +122,6 @@ def apply(
                 known, overloads.Call(checker, context, out, value, arguments, keywords, span, described)
             )
         case PythonObject(value):
-            if value is str:
-                raise TypeCheckError("`str` is not part of Relay", span, help='use an f-string in print: print(f"{x}")')
             raise TypeCheckError(f"{getattr(value, '__name__', value)!r} cannot be called", span)
         case Size() | Number():
             help = "write `*` for a product; the size of an axis is x.shape[i]"

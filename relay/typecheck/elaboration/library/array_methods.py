@@ -1,7 +1,8 @@
-"""Methods of arrays that are called otherwise than the operator of their name, and methods of Python's structures."""
+"""Methods of arrays that are called otherwise than the operator of their name; making and changing structures."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicVa
 from relay.typecheck.elaboration.library.ordering import list_method
 from relay.typecheck.elaboration.library.overloads import Call, Member, implements
 from relay.typecheck.elaboration.library.python_builtins import clip
+from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.records import key_entity, key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
@@ -109,6 +111,19 @@ def _keys_of(record: AbstractValue) -> tuple[Any, ...]:
 def _parts_of(record: AbstractValue) -> tuple[AbstractValue, ...]:
     assert isinstance(record, Tuple)
     return record.items
+
+
+@implements(dict)
+def _dict(call: Call, /, *others: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    return records.make_dict(call.checker, call.out, others, call.keywords, call.span)
+
+
+@implements(dataclasses.replace)
+def _replace(call: Call, obj: AbstractValue, /, **changes: AbstractValue) -> AbstractValue:
+    record = records.as_record(call.checker, call.out, obj, call.span)
+    if record is None:
+        raise TypeCheckError("replace needs a dataclass", call.span)
+    return records.replace(record, call.keywords, call.span)
 
 
 @implements(dict.items)
