@@ -14,6 +14,7 @@ from relay.eval.values import Data, Reference, Stack
 from relay.ir.annotations.annotation import Ref
 from relay.ir.protocols import is_value
 from relay.ir.structure import split
+from relay.support.gradients import Gradients
 
 RELATIVE = 1e-10
 """Compiled float64 code may reassociate sums and uses other transcendental functions than NumPy: a few units in the
@@ -89,8 +90,8 @@ def assert_agree(
     `what` is part of the AssertionError's message."""
     one, other = parts_of(found), parts_of(expected)
     if one is not None and other is not None:
-        names = type(found).__name__, type(expected).__name__
-        _require(type(found) is type(expected), f"{what}: a {names[0]} instead of a {names[1]}")
+        kinds = _kind(found), _kind(expected)
+        _require(kinds[0] is kinds[1], f"{what}: a {kinds[0].__name__} instead of a {kinds[1].__name__}")
         if isinstance(expected, Data):
             _require(found.constructor == expected.constructor, f"{what}: another constructor")
         _require(len(one) == len(other), f"{what}: {len(one)} parts instead of {len(other)}")
@@ -110,6 +111,11 @@ def assert_agree(
     types = [f"{a.dtype} {a.shape}" for a in (array, wanted)]
     _require((array.dtype, array.shape) == (wanted.dtype, wanted.shape), f"{what}: {types[0]} instead of {types[1]}")
     _assert_close_arrays(array, wanted, rtol, atol, tolerances, bits, what)
+
+
+def _kind(value: Any) -> type:
+    """The class of a structure. The gradients in all parameters are a tuple."""
+    return tuple if isinstance(value, Gradients) else type(value)
 
 
 def _assert_close_arrays(

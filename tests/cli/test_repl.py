@@ -62,7 +62,7 @@ def test_types_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert said[0] == "x : Tensor[float32, (2, 3)]" and said[3] == ": Tensor[float32, (2, 3)]"
     assert said[4] == "a : (Tensor[float32, (2, 3)], (Tensor[float32, (3,)],))"
     assert said[5:8] == [
-        "array(6., dtype=float32)",
+        "Array(6., dtype=float32)",
         ": Tensor[float32, ()]",
         "later : not known: the name 'unknown' is not defined",
     ]

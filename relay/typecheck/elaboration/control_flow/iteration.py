@@ -279,7 +279,7 @@ def _elaborate_counted_loop(
     iterable: AbstractValue,
     out: TypedBlockBuilder,
 ) -> None:
-    parts = list(trip_counts.parts(iterable))
+    parts = trip_counts.parts(iterable)
     base = trip_counts.element_base(checker, parts)
     counting = trip_counts.counter_base(checker, parts, base)
     found = {id(p): trip_counts.count(checker, out, p, base, counting, node.span) for p in parts}

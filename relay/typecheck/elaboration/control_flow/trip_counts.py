@@ -10,7 +10,7 @@ distance is an unsigned number of 64 bits; no loop ends after 2**63 rounds, so l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -58,13 +58,12 @@ _SURELY_FEW = 3
 """With steps of at least this size a range of 32-bit numbers has a number of them that is one of 32 bits."""
 
 
-def parts(iterable: AbstractValue) -> Iterator[AbstractValue]:
-    """The iterables of a loop: the members of zips, also nested ones."""
+def parts(iterable: AbstractValue) -> list[AbstractValue]:
+    """The iterables of a loop: the members of zips, also nested ones. A list, since what a signal's handler raises while
+    Python closes a generator is lost."""
     if isinstance(iterable, Zip):
-        for item in iterable.items:
-            yield from parts(item)
-    else:
-        yield iterable
+        return [part for item in iterable.items for part in parts(item)]
+    return [iterable]
 
 
 def element_base(checker: Checker, found: Sequence[AbstractValue]) -> BaseType:
