@@ -214,7 +214,8 @@ class CompiledSignature:
         def compile_core() -> NativeModule:
             native = self._native(self._core(), None)
             if disk_cache.is_verified():
-                from relay.compilation import verification
+                with compiling:
+                    from relay.compilation import verification
 
                 verification.verify(self._core(), native, threads)
             return native

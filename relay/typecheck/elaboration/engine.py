@@ -20,6 +20,7 @@ from relay.ir.types import (
     TypeId,
 )
 from relay.operator import Operator
+from relay.support.locks import compiling
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -34,6 +35,10 @@ from relay.typecheck.elaboration.restarts import Assumptions, ParameterPlace
 if TYPE_CHECKING:
     from relay.typecheck.elaboration.abstract_arguments import Argument
     from relay.typecheck.elaboration.checker import Checker, Instance
+
+late_import = compiling
+"""Held where a file of elaboration is imported with the first program that needs it: a copy of the process has nothing
+that is half imported."""
 
 OnYield = Callable[[TypedBlockBuilder, tuple[AbstractValue, ...], "Span | None"], None]
 """The action at the `yield` of a block."""

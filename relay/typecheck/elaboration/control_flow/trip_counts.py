@@ -59,8 +59,8 @@ _SURELY_FEW = 3
 
 
 def parts(iterable: AbstractValue) -> list[AbstractValue]:
-    """The iterables of a loop: the members of zips, also nested ones. A list, since what a signal's handler raises while
-    Python closes a generator is lost."""
+    """The iterables of a loop: the members of zips, also nested ones. A list, since what a signal's handler raises
+    while Python closes a generator is lost."""
     if isinstance(iterable, Zip):
         return [part for item in iterable.items for part in parts(item)]
     return [iterable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 
 import attrs
@@ -69,6 +70,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
+from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions import calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
 from relay.typecheck.elaboration.expressions.conditions import require_bool
@@ -238,24 +240,29 @@ def _elaborate_construct(
     value: If | Loop | ForEach | PatternMatch,
     out: TypedBlockBuilder,
 ) -> None:
-    """Elaborate an expression with blocks, by a file that is imported with the first one."""
-    match value:
-        case If():
-            from relay.typecheck.elaboration.control_flow import branches
+    """Elaborate an expression with blocks."""
+    _elaborator(type(value).__name__)(checker, context, targets, value, out)
 
-            branches.elaborate_if(checker, context, targets, value, out)
-        case Loop():
-            from relay.typecheck.elaboration.control_flow import loops
 
-            loops.elaborate_loop(checker, context, targets, value, out)
-        case ForEach():
-            from relay.typecheck.elaboration.control_flow import iteration
+@functools.cache
+def _elaborator(kind: str) -> Callable[..., None]:
+    """What elaborates expressions of a kind, by its name. Its file is imported with the first one."""
+    with late_import:
+        if kind == "If":
+            from relay.typecheck.elaboration.control_flow.branches import elaborate_if
 
-            iteration.elaborate_for(checker, context, targets, value, out)
-        case PatternMatch():
-            from relay.typecheck.elaboration.patterns import matching
+            return elaborate_if
+        if kind == "Loop":
+            from relay.typecheck.elaboration.control_flow.loops import elaborate_loop
 
-            matching.elaborate_match(checker, context, targets, value, out)
+            return elaborate_loop
+        if kind == "ForEach":
+            from relay.typecheck.elaboration.control_flow.iteration import elaborate_for
+
+            return elaborate_for
+        from relay.typecheck.elaboration.patterns.matching import elaborate_match
+
+        return elaborate_match
 
 
 def _perform(operands: _Operands, value: RefWrite | SetAttribute | Assert) -> None:

@@ -31,6 +31,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures import returned_closures
 from relay.typecheck.elaboration.derivatives import derivatives
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, call_operator, cast
 from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.library import (
@@ -61,7 +62,8 @@ def apply(
     arguments = [bound_methods.as_function(checker, out, a, span) for a in arguments]
     keywords = [(key, bound_methods.as_function(checker, out, a, span)) for key, a in keywords]
     if isinstance(callee, PythonObject) and checker.gradients:
-        from relay.typecheck.elaboration.diagnostics import whole_gradients
+        with late_import:
+            from relay.typecheck.elaboration.diagnostics import whole_gradients
 
         whole_gradients.require_arguments(checker, callee.value, arguments, described, span)
     match callee:

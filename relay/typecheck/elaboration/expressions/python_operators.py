@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions, slice_windows
+from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions import comparisons, known_strings, operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
 from relay.typecheck.elaboration.expressions.conditions import is_number, require_bool
@@ -102,7 +103,8 @@ def apply_named(
     objects."""
 
     if checker.gradients:
-        from relay.typecheck.elaboration.diagnostics import whole_gradients
+        with late_import:
+            from relay.typecheck.elaboration.diagnostics import whole_gradients
 
         whole_gradients.require_operands(checker, name, operands, described, span)
     if any(isinstance(o, MaskedElements) for o in operands):
