@@ -113,7 +113,7 @@ def assert_agree(
 
 
 def _kind(value: Any) -> type:
-    """The class of a structure; `tuple` for a tuple without a form of its own, as the gradients in all parameters are."""
+    """The class of a structure. A tuple without a form of its own is a `tuple`, as all gradients of a function are."""
     structure = split(value) if isinstance(value, tuple) else None
     return tuple if structure is not None and structure[0] is None else type(value)
 
