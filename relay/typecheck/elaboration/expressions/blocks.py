@@ -246,7 +246,7 @@ def _elaborate_construct(
 
 @functools.cache
 def _elaborator(kind: str) -> Callable[..., None]:
-    """What elaborates expressions of a kind, by its name. Its file is imported with the first one."""
+    """The function that elaborates expressions of a kind, by its name. Its file is imported with the first one."""
     with late_import:
         if kind == "If":
             from relay.typecheck.elaboration.control_flow.branches import elaborate_if
