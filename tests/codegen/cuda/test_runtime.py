@@ -198,6 +198,7 @@ class Foreign:
 def test_dlpack(driver: EmulatedDriver) -> None:
     from relay.codegen.cuda.exchange import _handed_out
 
+    gc.collect()  # arrays of earlier tests that cycles keep
     array = relay.device_put(X)
     other = Foreign(array)
     taken = relay.device_put(other)
@@ -221,6 +222,7 @@ def test_dlpack(driver: EmulatedDriver) -> None:
 def test_dlpack_streams_and_capsules(driver: EmulatedDriver) -> None:
     from relay.codegen.cuda.exchange import _handed_out
 
+    gc.collect()  # arrays of earlier tests that cycles keep
     array = relay.device_put(X)
     driver.calls.clear()
     capsule = array.__dlpack__(stream=7)
