@@ -21,6 +21,11 @@ def noisy(x):
 
 
 @program
+def total_noise(x):
+    return (x * relay.rng.normal((3,))).sum()
+
+
+@program
 def chosen(x, rounds):
     for _ in range(rounds):
         x = noisy(x) if x[0] > 0 else x - relay.rng.uniform(x.shape)
@@ -179,6 +184,17 @@ def test_types_tell_the_effects() -> None:
 def test_mistakes(call: Any, message: str) -> None:
     with pytest.raises(relay.RelayError, match="(?s)" + message):
         call()
+
+
+def test_a_derivative_without_a_handler_says_what_to_call() -> None:
+    for call, argument, written in (
+        (relay.grad(total_noise), X[0], "relay.grad(total_noise)"),
+        (relay.grad(relay.grad(total_noise)), X[0], "relay.grad(relay.grad(total_noise))"),
+        (relay.vmap(total_noise), X, "total_noise"),
+    ):
+        with pytest.raises(relay.TypeCheckError, match="no handler around it") as caught:
+            call(argument)
+        assert caught.value.help == f"call relay.rng.handle({written})(key, ..)"
 
 
 def test_what_is_evaluated_often_must_not_draw() -> None:

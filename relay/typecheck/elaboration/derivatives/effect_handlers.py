@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.definition import Definition
 from relay.ir.effects import Effects
 from relay.ir.expr import Binding, Constant, OpCall, RefRead, RefWrite, Var
 from relay.ir.types import UINT32, Form, TensorType, Unknown, prune, show
@@ -24,6 +25,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Context,
     DerivativeFunction,
     DynamicValue,
+    GlobalFunction,
     LocalFunction,
     PythonNumber,
     PythonObject,
@@ -143,9 +145,23 @@ def next_key(checker: Checker, out: TypedBlockBuilder, what: str, span: Span | N
 
 
 def _entry(checker: Checker) -> str:
-    """The name of the function that Python calls, which may be in handlers of other effects."""
-    written = [i for i in checker.frame.active if not is_of_template(i.code.function.span)]  # type: ignore[attr-defined]
-    return written[0].name.strip("<>") if written else "f"
+    """The function that Python calls, which may be in handlers of other effects, as one writes it."""
+    written = (_written_name(instance.code) for instance in checker.frame.active)
+    return next((name for name in written if name is not None), "f")
+
+
+def _written_name(code: object) -> str | None:
+    """A function as one writes it: by its name, or `relay.grad(f)`; None if it is in the text of a template."""
+    match code:
+        case DerivativeFunction(of=function):
+            name = _written_name(function)
+            return None if name is None else f"relay.grad({name})"
+        case GlobalFunction(definition=definition):
+            return _written_name(definition)
+        case Definition(function=function) | LocalFunction(function=function):
+            return None if is_of_template(function.span) else function.name.strip("<>")
+        case _:
+            return None
 
 
 # ---- parameters
