@@ -39,7 +39,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import free_variables
 from relay.ir.types import BOOL, INT64, UINT8, TensorType, scalar
 from relay.operator import Emitter, Pattern, Value, lookup
-from relay.transform.loops.loop_rounds import LoopExit, LoopRound, round_of, variables_of
+from relay.transform.loops.loop_exits import LoopExit, LoopRound, round_of, variables_of
 from relay.transform.loops.partition import PartitionedRounds, lanes_of, map_lanes
 from relay.transform.loops.rounds import Found, Lane, Limits, OwnRows, Part, Unsupported
 
