@@ -42,6 +42,7 @@ from relay.api.quantization import to_int8
 from relay.api.tuning import tune
 from relay.calling import checks as _checks
 from relay.calling.array import Array
+from relay.calling.array import aligned_array as _aligned_array
 from relay.calling.executable import Executable, load
 from relay.calling.executable import compile_module as compile
 from relay.compilation import hooks as _hooks
@@ -101,6 +102,7 @@ from relay.operator import (
     register_op,
     resolve_name,
 )
+from relay.operator.definition import use_results as _use_results
 from relay.operator.packs import load_packs as _load_packs
 from relay.ops.placeholders import func_ty_to_placeholders
 from relay.support import python_mode as _python_mode
@@ -347,6 +349,7 @@ def __dir__() -> list[str]:
 _sys.modules[__name__].__class__ = _Relay
 relay: _Relay = _sys.modules[__name__]  # type: ignore[assignment]
 _hooks.install()
+_use_results(_aligned_array)
 _checks.use_finder(lambda *call: _import_module("relay.debug").error_of_call(*call))
 _install()
 get_env().reserve({*globals(), *_PRELUDE, *_TOOLS})

@@ -17,7 +17,6 @@ import numpy as np
 from relay.calling.dlpack import dlpack_capsule
 from relay.codegen.runtime.result_memory import aligned
 from relay.errors import ExecutionError
-from relay.operator.definition import use_results
 from relay.support.html import fragment
 from relay.text.display.arrays import array_html
 
@@ -294,9 +293,13 @@ OPERATIONS = (
 )
 """The methods that are NumPy's."""
 
-use_results(lambda array: Array(aligned(array)))
-
 for _name in OPERATIONS:
     setattr(Array, _name, _of_numpy(_name))
 for _name in ATTRIBUTES:
     setattr(Array, _name, _attribute(_name))
+
+
+def aligned_array(elements: np.ndarray) -> Array:
+    """An `Array` whose memory begins at a line of the cache, as those of programs' results do; it may be that of the
+    elements."""
+    return Array(aligned(elements))

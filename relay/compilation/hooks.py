@@ -1,4 +1,4 @@
-"""Late bindings between layers: functions that a lower layer calls and an upper one provides, all set here.
+"""Late bindings between layers: functions that a lower layer calls and an upper one provides.
 
     called by                        provided by                        what
     relay.ir.validation              relay.operator                     the type of an operator's call
@@ -7,7 +7,9 @@
     relay.ir.expr                    relay.text                         the text of a module
     relay.typecheck.elaboration      relay.frontend.library             functions written in the language
 
-`import relay` sets them, before anything else of the package can be used.
+`import relay` sets them, before anything else of the package can be used. Three are of layers above this one, and set
+there: the arrays that operators outside of programs give and the search for the cause of a NaN in `relay/__init__.py`,
+the data type of strings where it is written, in `relay/library/texts.py`.
 """
 
 from __future__ import annotations
