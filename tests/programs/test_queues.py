@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import runpy
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +90,46 @@ def weighed(text, i, x):
             total += 1
         operators.append(c)
     return total, {3: x, 7: x * x}[i]
+
+
+OTHER_NAMES = """
+import heapq as queues
+from collections import deque as Line
+from heapq import heappop, heappush as push
+from relay import relay
+
+@relay
+def smallest(xs):
+    heap = [xs[0]]
+    for x in xs[1:]:
+        push(heap, x)
+    line = Line(heap)
+    return heappop(heap) * 10 + queues.heappop(heap), line.popleft()
+"""
+
+OWN_NAMES = """
+from relay import relay
+
+def deque(xs):
+    return xs * 2.0
+
+@relay
+def doubled(x):
+    y = deque(x)
+    return y + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "argument", "expected"),
+    [(OTHER_NAMES, "smallest", [5, 3, 4], (34, 3)), (OWN_NAMES, "doubled", 1.5, 4.0)],
+)
+def test_queues_are_known_by_what_names_mean(
+    text: str, name: str, argument: object, expected: object, tmp_path: Path
+) -> None:
+    file = tmp_path / "queues.py"
+    file.write_text(text)
+    assert_modes_agree(runpy.run_path(str(file))[name], argument, expected=expected)
 
 
 def test_dicts_that_are_read_by_run_time_keys() -> None:
