@@ -162,9 +162,8 @@ class _Calls:
         self.made: dict[Var, Binding] = {}
         bodies = [f.body for f in module.functions.values() if isinstance(f, Function)]
         writes = [b.value for body in bodies for b in walk(body) if isinstance(b.value, RefWrite)]
-        self.written = [
-            getattr(write.reference, "type", None) for write in writes
-        ]  # the types of references that may change
+        # the types of references that may change
+        self.written = [getattr(write.reference, "type", None) for write in writes]
 
     def block(self, block: Block) -> Block:
         bindings: list[Binding] = []
@@ -174,9 +173,10 @@ class _Calls:
             for target in binding.targets:
                 self.made[target] = binding
             value = binding.value
-            if (isinstance(value, Loop) and value.label.name == _EACH) or binding in done:
-                if binding not in done:
-                    bindings.append(binding)
+            if binding in done:
+                continue
+            if isinstance(value, Loop) and value.label.name == _EACH:
+                bindings.append(binding)
                 continue
             if binding in groups:
                 done.update(groups[binding])
