@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 _ITEM, _NEW = "queued__", "pushed__"
 
+# The usual meaning of names, for texts that do not say, as a cell of a notebook whose imports are in another one.
 _CONVENTIONAL = {
     "deque": "collections.deque",
     **{f"heapq.{name}": f"heapq.{name}" for name in ("heappush", "heappop", "heapify")},
     "collections.deque": "collections.deque",
 }
-"""What names usually mean, for texts that do not say, as a cell of a notebook whose imports are in another one."""
 
 
 def as_lists(tree: ast.AST) -> None:
