@@ -128,20 +128,26 @@ class Executable:
     def export(self, path: str | Path, header: str | Path | None = None) -> str:
         """Write a shared library that `load` reads; also a C header with which C and C++ call it.
 
-        The library holds the captured arrays, and runs on processors that have all vector instructions of this one.
+        The library holds the captured arrays, and runs on processors that have all vector instructions of this one. A
+        program for a GPU becomes a file of Relay's own, for GPUs of its architecture, and has no header.
         Returns the SHA-256 of the file, which `load` checks before it loads anything.
 
         Raises CompileError for what cannot be written: programs that call Python, data types, and where there is no
         linker.
         """
+        from relay.codegen.cuda import program_file
         from relay.codegen.runtime import library
 
-        native = self._program.native
+        about = self.name, self.parameters, self.result, self._donated
         try:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
+            if isinstance(self._program, CudaProgram):
+                if header is not None:
+                    raise library.ExportError("programs for GPUs have no C header; leave header= out")
+                return program_file.export(self._program, about, Path(path))
+            native = self._program.native
             text = None if header is None else c_header(native, self.name)
-            about = self.name, self.parameters, self.result, self._donated
             digest = library.export(native, self.name, about, Path(path))
         except library.ExportError as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
@@ -189,11 +195,18 @@ def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) 
     Raises CompileError for a file that is not an exported program, that others could have written, that has another
     digest, or that was made for other processors or versions, OSError if it cannot be read.
     """
+    from relay.codegen.cuda import program_file
     from relay.codegen.runtime import library
     from relay.codegen.runtime.cpu import Program
 
     try:
-        native, (name, parameters, result, donated) = library.load(Path(path), sha256, trusted)
+        content, own = library.checked_content(Path(path), sha256, trusted)
+        if program_file.is_program(content):
+            program: Any
+            program, (name, parameters, result, donated) = program_file.load(content, Data, Reference)
+        else:
+            native, (name, parameters, result, donated) = library.load(content, own)
+            program = Program(native, Data, Reference)
     except library.UnreadableLibraryError as reason:
         raise CompileError(f"{path}: {reason}") from None
     except library.Untrusted as reason:
@@ -201,7 +214,7 @@ def load(path: str | Path, *, sha256: str | None = None, trusted: bool = False) 
             f"{path} is not loaded: {reason}",
             help="a library is a program: pass sha256=.., which export returned, or trusted=True for one that you know",
         ) from None
-    return Executable(name, Program(native, Data, Reference), parameters, result, donated)
+    return Executable(name, program, parameters, result, donated)
 
 
 def _is_string(definition: DataDefinition) -> bool:

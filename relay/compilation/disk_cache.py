@@ -32,7 +32,7 @@ from relay.codegen.tiling import Choices
 from relay.ir.analysis.alpha import alpha_hash
 from relay.ir.expr import Function, Module, OpCall
 from relay.ir.traverse import walk
-from relay.operator import Operator, lookup
+from relay.operator import lookup
 from relay.support import private_files
 
 log = logging.getLogger("relay.compile")
@@ -340,12 +340,6 @@ def _foreign_operator(program: Module) -> str | None:
     for function in program.functions.values():
         if isinstance(function, Function):
             for binding in walk(function.body):
-                if isinstance(binding.value, OpCall) and not _is_builtin(lookup(binding.value.operator)):
+                if isinstance(binding.value, OpCall) and not lookup(binding.value.operator).is_builtin:
                     return binding.value.operator
     return None
-
-
-def _is_builtin(operator: Operator) -> bool:
-    defined = operator.composition.function if operator.composition is not None else operator.reference
-    module = getattr(defined, "__module__", None) or ""
-    return module == "relay" or module.startswith("relay.")

@@ -136,6 +136,13 @@ class Operator:
         return ("assert",) if self.requirements else ()
 
     @property
+    def is_builtin(self) -> bool:
+        """True if it is Relay's own, which each process has."""
+        defined = self.composition.function if self.composition is not None else self.reference
+        module = getattr(defined, "__module__", None) or ""
+        return module == "relay" or module.startswith("relay.")
+
+    @property
     def __name__(self) -> str:
         return self.name
 

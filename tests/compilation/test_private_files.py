@@ -77,7 +77,7 @@ def signed_anew(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
         size, length, _ = library._FOOTER.unpack(content[-tail : -len(library._MAGIC)])
         code, description = content[:size], change(content[size : size + length])
         path.unlink()
-        path.write_bytes(library._pack_library(code, description, library._MAGIC))
+        path.write_bytes(library.pack_library(code, description, library._MAGIC))
 
     return damage
 
@@ -329,7 +329,7 @@ def test_a_library_that_others_could_have_written(exported: tuple[bytes, str], t
 def test_a_library_with_a_description_of_another_kind(exported: tuple[bytes, str], tmp_path: Path) -> None:
     path = tmp_path / "twice.so"
     for description in (b"", b"N", codec.encode(("a",)), b"cos\nsystem\n(S'touch executed'\ntR."):
-        path.write_bytes(library._pack_library(exported[0][:4096], description, library._EXPORTED))
+        path.write_bytes(library.pack_library(exported[0][:4096], description, library._EXPORTED))
         path.chmod(0o644)
         with pytest.raises(CompileError, match="damaged"):
             package.load(path)

@@ -61,6 +61,11 @@ def use_toolchain(toolchain: Toolchain) -> Iterator[None]:
         _chosen[0] = before
 
 
+def compile_cuda(source: str, architecture: Architecture) -> MachineCode:
+    """Machine code by the toolchain, which needs no GPU. Raises CompileError where there is no compiler."""
+    return _chosen[0].compile(source, architecture)
+
+
 def open_gpu() -> Gpu:
     """The first GPU of the toolchain. Raises CompileError where there is none: no package, driver or device."""
     toolchain = _chosen[0]
@@ -96,7 +101,6 @@ class Gpu:
     index = 0
 
     def __init__(self, toolchain: Toolchain) -> None:
-        self.toolchain = toolchain
         self.driver = toolchain.driver()
         _initialize(self.driver)
         self.lock = threading.RLock()
@@ -232,4 +236,4 @@ class LoadedKernels:
     functions: dict[str, Any]
 
 
-__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "open_gpu", "use_toolchain"]
+__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "compile_cuda", "open_gpu", "use_toolchain"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -9,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from relay.codegen.cuda.compiler import MachineCode, exceeded_resource
-from relay.codegen.cuda.driver import Gpu, open_gpu
+from relay.codegen.cuda.driver import Gpu, LoadedKernels, compile_cuda, open_gpu
 from relay.codegen.cuda.execution import Run, stays_on_host
 from relay.codegen.cuda.graphs import Graph, Graphs
 from relay.codegen.cuda.host_program import HostProgram, host_program
@@ -39,27 +40,43 @@ class CudaProgram:
         self,
         program: HostProgram,
         code: MachineCode,
+        architecture: Architecture,
         make: Callable[[Any, str, tuple[Any, ...]], Any],
         reference: Callable[[Any], Any],
         uses: list[int] | None = None,
     ) -> None:
         """`make` makes the values of data types in results, `reference` the references that were not passed in. The
-        runs are counted in the only item of `uses`. Raises CompileError where there is no GPU."""
-        self.host, self.code = program, code
-        self._gpu = open_gpu()
+        runs are counted in the only item of `uses`. The first call needs the GPU."""
+        self.host, self.code, self.architecture = program, code, architecture
         self._make, self._reference = make, reference
         self._uses = [0] if uses is None else uses
-        with self._gpu.lock:
-            self._gpu.enter()
-            self._kernels = self._gpu.load(code.code, [launch.name for launch in program.launches])
         self._dims = symbolic_dims(program.module)
-        self._graphs = Graphs(self._gpu)
         self._constants: dict[int, DeviceTensor] = {}
         self._numbers: OrderedDict[tuple[str, tuple[int, ...], bytes], DeviceTensor] = OrderedDict()
 
+    @functools.cached_property
+    def _gpu(self) -> Gpu:
+        """The GPU. Raises CompileError where there is none, and for one of another architecture."""
+        gpu = open_gpu()
+        if gpu.architecture != self.architecture.name:
+            raise CompileError(
+                f"the GPU is an {gpu.architecture}, the program is for {self.architecture.name}",
+                help='write target="cuda, arch=.." for the GPU\'s own architecture',
+            )
+        return gpu
+
+    @functools.cached_property
+    def _kernels(self) -> LoadedKernels:
+        return self._gpu.load(self.code.code, [launch.name for launch in self.host.launches])
+
+    @functools.cached_property
+    def _graphs(self) -> Graphs:
+        return Graphs(self._gpu)
+
     def __call__(self, arguments: list[Any]) -> Any:
         """Arrays, tensors on the device, and what holds them, as the entry's types say; tensors of the result are on
-        the device, and may still be computed. Raises ExecutionError for what is found so far."""
+        the device, and may still be computed. Raises CompileError where there is no GPU of the program's architecture,
+        ExecutionError for what is found so far."""
         gpu = self._gpu
         with gpu.lock:
             gpu.enter()
@@ -193,26 +210,14 @@ def compile_for_gpu(
     reference: Callable[[Any], Any],
     uses: list[int] | None = None,
 ) -> CudaProgram:
-    """A program of an optimized core. Raises CompileError for what the target does not have, for a machine without a
-    GPU, and for a GPU of another architecture."""
-    gpu = open_gpu()
-    check_architecture(gpu, architecture)
+    """A program of an optimized core. Raises CompileError for what the target does not have."""
     program, source = kernels_of(module, architecture)
-    return CudaProgram(program, gpu_code(program, source, architecture, gpu), make, reference, uses)
+    return CudaProgram(program, gpu_code(program, source, architecture), architecture, make, reference, uses)
 
 
-def check_architecture(gpu: Gpu, architecture: Architecture) -> None:
-    """Raise CompileError for a GPU that does not run an architecture's code."""
-    if gpu.architecture != architecture.name:
-        raise CompileError(
-            f"the GPU is an {gpu.architecture}, the program is for {architecture.name}",
-            help='write target="cuda, arch=.." for the GPU\'s own architecture',
-        )
-
-
-def gpu_code(program: HostProgram, source: str, architecture: Architecture, gpu: Gpu) -> MachineCode:
-    """Machine code, whose kernels take no more than the architecture has."""
-    made = gpu.toolchain.compile(source, architecture)
+def gpu_code(program: HostProgram, source: str, architecture: Architecture) -> MachineCode:
+    """Machine code, whose kernels take no more than the architecture has. Needs no GPU."""
+    made = compile_cuda(source, architecture)
     for launch in program.launches:
         problem = exceeded_resource(made.resources[launch.name], launch.threads, architecture)
         if problem is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -71,20 +71,24 @@ Inside = Callable[[int, int], object]
 """The object that such a number means. Raises IndexError."""
 
 
+Classes = Sequence[type[Any]]
+
+
 class DamagedDataError(Exception):
     """Bytes that nobody has written here."""
 
 
-def encode(value: object, outside: Outside = lambda _: None) -> bytes:
-    """A value as bytes. Raises Unwritable for what is of another class."""
-    writer = _Writer(outside)
+def encode(value: object, outside: Outside = lambda _: None, more: Classes = ()) -> bytes:
+    """A value as bytes. `more`: further classes of attrs. Raises ExportError for what is of another class."""
+    writer = _Writer(outside, (*_CLASSES, *more))
     writer.write(value)
     return b"".join(writer.parts)
 
 
-def decode(content: bytes, inside: Inside | None = None) -> Any:
-    """The object that `encode` was called with. Raises Damaged for other bytes."""
-    reader = _Reader(content, inside)
+def decode(content: bytes, inside: Inside | None = None, more: Classes = ()) -> Any:
+    """The object that `encode` was called with, with `more` of the same classes. Raises DamagedDataError for other
+    bytes."""
+    reader = _Reader(content, inside, (*_CLASSES, *more))
     try:
         found = reader.read(0)
     except (ValueError, TypeError, KeyError, IndexError, struct.error, OverflowError, AttributeError) as error:
@@ -95,9 +99,10 @@ def decode(content: bytes, inside: Inside | None = None) -> Any:
 
 
 class _Writer:
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: Outside, classes: Classes) -> None:
         self.parts: list[bytes] = []
         self._outside = outside
+        self._numbers = {kind: number for number, kind in enumerate(classes)}
         self._known: dict[int, int] = {}  # positions of objects by identity
 
     def number(self, value: int) -> None:
@@ -172,11 +177,11 @@ class _Writer:
             self.parts.append(b"r")
             self.number(known)
             return
-        if type(value) not in _CLASSES:
+        if type(value) not in self._numbers:
             raise ExportError(f"a {type(value).__name__} has no form in a file")
         self._known[id(value)] = len(self._known)
         self.parts.append(b"o")
-        self.number(_CLASSES.index(type(value)))
+        self.number(self._numbers[type(value)])
         for field in attrs.fields(type(value)):
             self.write(getattr(value, field.name))
 
@@ -186,10 +191,11 @@ _COLLECTIONS: dict[bytes, type[Any]] = {letter: kind for kind, letter in _LETTER
 
 
 class _Reader:
-    def __init__(self, content: bytes, inside: Inside | None) -> None:
+    def __init__(self, content: bytes, inside: Inside | None, classes: Classes) -> None:
         self.at = 0
         self._content = content
         self._inside = inside
+        self._classes = classes
         self._objects: list[object] = []
 
     def _take(self, count: int) -> bytes:
@@ -274,7 +280,7 @@ class _Reader:
         return np.frombuffer(content, dtype).reshape(shape)
 
     def _object(self, depth: int) -> object:
-        kind: Any = _CLASSES[self._index(len(_CLASSES))]
+        kind: Any = self._classes[self._index(len(self._classes))]
         position = len(self._objects)
         self._objects.append(_UNFINISHED)
         if kind in _CYCLIC:

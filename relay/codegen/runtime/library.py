@@ -58,7 +58,7 @@ def write(native: NativeModule, program: Module, path: Path) -> None:
         library = Path(folder, "library.so")
         _link(object_code, library)
         code = library.read_bytes()
-    private_files.write(path, _pack_library(code, description, _MAGIC))
+    private_files.write(path, pack_library(code, description, _MAGIC))
 
 
 def read(path: Path, program: Module) -> NativeModule | None:
@@ -69,7 +69,8 @@ def read(path: Path, program: Module) -> NativeModule | None:
     except OSError:
         return None
     try:
-        name, object_code, description, devices = _read_description(content, _MAGIC, _ObjectNumbers(program).object)
+        _, described = read_description(content, _MAGIC)
+        name, object_code, description, devices = codec.decode(described, _ObjectNumbers(program).object)
     except codec.DamagedDataError:
         return None
     if name != path.name:
@@ -77,20 +78,21 @@ def read(path: Path, program: Module) -> NativeModule | None:
     return NativeModule.from_library(_load(path), object_code, description, _with_devices(devices))
 
 
-def _pack_library(code: bytes, description: bytes, magic: bytes) -> bytes:
+def pack_library(code: bytes, description: bytes, magic: bytes) -> bytes:
+    """The content of a file with machine code, and what describes it."""
     digest = hashlib.sha256(code + description).digest()
     return b"".join((code, description, _FOOTER.pack(len(code), len(description), digest), magic))
 
 
-def _read_description(content: bytes, magic: bytes, inside: codec.Inside | None = None) -> Any:
-    """The description after the library in a file. Raises Damaged. Raises Damaged."""
+def read_description(content: bytes, magic: bytes) -> tuple[bytes, bytes]:
+    """The machine code in a file, and the description after it. Raises DamagedDataError."""
     tail = _FOOTER.size + len(magic)
     if not content.endswith(magic) or len(content) < tail:
         raise codec.DamagedDataError("it does not end as a library does")
     size, described, digest = _FOOTER.unpack(content[-tail : -len(magic)])
     if size + described + tail != len(content) or hashlib.sha256(content[:-tail]).digest() != digest:
         raise codec.DamagedDataError("its digest differs")
-    return codec.decode(content[size : size + described], inside)
+    return content[:size], content[size : size + described]
 
 
 # ---- libraries that stand by themselves
@@ -117,15 +119,16 @@ def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.resolve().parent) as folder:
         library = Path(folder, "library.so")
         _link(object_code, library, constants_file(native, name, Path(folder)))
-        content = _pack_library(library.read_bytes(), description, _EXPORTED)
+        content = pack_library(library.read_bytes(), description, _EXPORTED)
         library.write_bytes(content)
         os.replace(library, path)
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[NativeModule, Any]:
-    """The module that `export` wrote, and its `about`. Everything is checked before anything is loaded. Raises
-    Unreadable, Untrusted, OSError."""
+def checked_content(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[bytes, Path | None]:
+    """The content of a file that may be loaded, and the file, unless others may change it at any time. Raises
+    UnreadableLibraryError, Untrusted, OSError."""
+    own: Path | None = path
     try:
         if not trusted:
             private_files.check_folder(path.parent, whole=False)
@@ -133,17 +136,17 @@ def load(path: Path, sha256: str | None = None, trusted: bool = False) -> tuple[
     except private_files.Untrusted:
         if sha256 is None:
             raise
-        content, trusted = path.read_bytes(), False
-        return _load_content(content, sha256, None)
-    return _load_content(content, sha256, path)
-
-
-def _load_content(content: bytes, sha256: str | None, path: Path | None) -> tuple[NativeModule, Any]:
-    """A library by its content. Without a path, others may change the file at any time: a copy is loaded."""
+        content, own = path.read_bytes(), None
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256.strip().lower():
         raise UnreadableLibraryError("its SHA-256 differs from the given one; nothing of it was loaded")
+    return content, own
+
+
+def load(content: bytes, path: Path | None) -> tuple[NativeModule, Any]:
+    """The module that `export` wrote, and its `about`, by `checked_content`. Everything is checked before anything is
+    loaded; without a path a copy is. Raises UnreadableLibraryError."""
     try:
-        parts = _read_description(content, _EXPORTED)
+        parts = codec.decode(read_description(content, _EXPORTED)[1])
         if not (isinstance(parts, tuple) and len(parts) == _PARTS and isinstance(parts[0], frozenset)):
             raise codec.DamagedDataError("it describes something else")
     except codec.DamagedDataError as reason:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,11 +121,12 @@ def test_gradients() -> None:
 @needs_compiler
 @pytest.mark.parametrize("kind", ["value", "gradient"])
 @pytest.mark.parametrize("program", programs() if everything() else sample(programs(), 3), ids=lambda p: p.name)
-def test_zoo_on_the_processor(program: Program, kind: str) -> None:
+def test_zoo_on_the_processor(program: Program, kind: str, tmp_path: Path) -> None:
+    """Programs and their gradients, written to a file and read again."""
     if kind == "gradient" and not program.differentiable:
         pytest.skip("it has no gradient")
     function = program.function if kind == "value" else relay.value_and_grad(program.function)
-    found, _ = run_emulated(function, program.arguments)
+    found, _ = run_emulated(function, program.arguments, file=tmp_path / "program")
     # The C library's functions for float32 are right to a few units in the last place.
     assert_agree(found, function.interpret(*program.arguments), rtol=1e-5, atol=1e-6)
 

@@ -27,7 +27,9 @@ import numpy as np
 from relay.calling.results import wrap
 from relay.codegen.cuda.compiler import MachineCode, Resources
 from relay.codegen.cuda.driver import Toolchain, use_toolchain
+from relay.codegen.cuda.prelude import HALF_OPERATIONS
 from relay.codegen.cuda.program import compile_for_gpu
+from relay.codegen.cuda.program_file import export, load
 from relay.codegen.cuda.target import DEFAULT, Architecture
 from relay.eval.values import Data, Reference
 
@@ -287,8 +289,6 @@ def emulation(driver: EmulatedDriver | None = None, change: Callable[[str], str]
 @functools.lru_cache(maxsize=64)
 def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
     """The kernels as a library, and how many arguments each has. They are not contracted, as NVRTC is told not to."""
-    from relay.codegen.cuda.source import HALF_OPERATIONS  # which loads TVM
-
     text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
     kernels = _KERNEL.findall(text)
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
@@ -325,12 +325,20 @@ def _entry(name: str, parameters: str) -> str:
 
 
 def run_emulated(
-    function: Any, arguments: tuple[Any, ...], change: Callable[[str], str] = str, symbolic: bool = False
+    function: Any,
+    arguments: tuple[Any, ...],
+    change: Callable[[str], str] = str,
+    symbolic: bool = False,
+    file: Path | None = None,
 ) -> tuple[Any, Any]:
-    """What a function's program for a GPU gives, and the program."""
+    """What a function's program for a GPU gives, and the program; once it was written to a file, and read again, if one
+    is given."""
     lowered, values = function._lower(arguments, {}, symbolic=symbolic)
     with use_toolchain(emulation(change=change)):
         program = compile_for_gpu(lowered.core, DEFAULT, Data, Reference)
+        if file is not None:
+            export(program, None, file)
+            program, _ = load(file.read_bytes(), Data, Reference)
         try:
             found = program(values)
         finally:
