@@ -131,9 +131,12 @@ class RelayFunction(ProgramDispatcher):
         lowered, values = self._lower(arguments, keywords, device=True)
         if lowered.chooses_functions:
             return lowered, values
-        while lowered.is_symbolic and not self._compiler.lowers(lowered, lambda lowered=lowered: lowered.program):  # type: ignore[misc]
+        while lowered.is_symbolic and not self._compiler.lowers(
+            lowered,
+            lambda lowered=lowered, values=values: lowered.for_values(values).program,  # type: ignore[misc]
+        ):
             lowered, values = self._lower(arguments, keywords, device=True)
-        return lowered, values
+        return lowered.for_values(values), values
 
     def interpret(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the same program on the reference interpreter."""
@@ -286,6 +289,7 @@ class RelayFunction(ProgramDispatcher):
             arguments = annotated_types(self._function)
         if options.target == self._options.target:
             lowered, _ = self._compile_call(arguments, keywords)
+            lowered = lowered.whole or lowered
         else:
             lowered, _ = self._lower(arguments, keywords, symbolic=False if options.dynamic is False else None)
             lowered = lowered.for_target(options.target)

@@ -124,22 +124,26 @@ class PoolFiller:
         self._below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
 
     def fill(
-        self, table: np.ndarray, roots: Sequence[tuple[Any, Pool]], lists: Sequence[tuple[list[Any], Pool]] = ()
+        self,
+        table: np.ndarray,
+        roots: Sequence[tuple[Any, Pool]],
+        lists: Sequence[tuple[list[Any], Pool]] = (),
+        most: int | None = None,
     ) -> tuple[list[int], list[int], object] | None:
         """Write all parts of the roots and of the lists into their pools, which hold nothing else.
 
         Returns the roots' rows, the rows where the lists begin, and the constructors and types of fields that were met;
-        None if something is not of the dtype, shape or class that the program is for. Raises ExecutionError if memory
-        runs out.
+        None if something is not of the dtype, shape or class that the program is for, or if there are more than `most`
+        objects. Raises ExecutionError if memory runs out.
         """
         elements = [value for values, _ in lists for value in values]
         values = [*(value for value, _ in roots), *elements]
         plans = self._plans.find(values)
-        if plans is not None:
+        if plans is not None and (most is None or sum(plan.size for plan in plans) <= most):
             return self._assemble(table, roots, lists, plans, values)
         groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
         numbers: dict[int, int] = {}
-        if not self._visit(list(values), groups, numbers):
+        if not self._visit(list(values), groups, numbers) or (most is not None and len(numbers) > most):
             return None
         starts: dict[type, int] = {}
         for pool, constructors in self._of.items():
@@ -397,6 +401,7 @@ class DataCall:
         if program.native.dims:
             raise Unpackable
         self.program = program
+        self.most_objects: int | None = None  # calls with more are refused
         self._packing = PoolFiller(list(program.native.inputs), classes)
         self._constants: list[np.ndarray | None] = []
         self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
@@ -471,7 +476,8 @@ class DataCall:
 
     def _fill(self, table: np.ndarray, leaves: Sequence[Any]) -> tuple[list[int], list[int], object] | None:
         roots = [(leaves[i], pool) for _, i, pool in self._roots]
-        return self._packing.fill(table, roots, [(leaves[i], pool) for _, i, pool in self._lists])
+        lists = [(leaves[i], pool) for _, i, pool in self._lists]
+        return self._packing.fill(table, roots, lists, self.most_objects)
 
     def __call__(self, leaves: Sequence[Any]) -> tuple[Any] | None:
         """The run-time value of the result; None if the program is not for these arguments."""

@@ -246,9 +246,11 @@ class ProgramDispatcher(abc.ABC):
         try:
             if known is None or known.program is not lowered.program:
                 known, call = repeat_with_data(lowered.program, values, lowered.result)
+                known.most_objects = lowered.most_objects
                 known.learn(leaves)
                 shortcuts.data[kinds], table[kinds] = known, call
             else:
+                known.most_objects = lowered.most_objects
                 known.learn(leaves)
         except (NotCacheable, Unpackable):
             return

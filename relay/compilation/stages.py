@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -18,6 +18,7 @@ from relay.codegen.cuda.driver import open_gpu
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room
 from relay.codegen.vta.target import names_target, parse_target
+from relay.compilation.recursion_forms import MOST_OBJECTS, STEP, are_many, has_levels, takes_recursive_data
 from relay.errors import REPORT, CompileError, InternalError, RelayWarning, TypeMismatch, bugs_of
 from relay.eval.values import Data, Reference
 from relay.ir.debugging.source_names import SourceNames
@@ -31,7 +32,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.support.phases import PhaseTimes, recorded_phases
 from relay.text.printer import to_text
-from relay.transform.pipeline import Pipeline
+from relay.transform.pipeline import PREPARATION, Pipeline
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class CompiledSignature:
         False  # functions in what it returns are values of data types (`closure_selection.defunctionalized_module`)
     )
     target: str = CPU
+    whole: CompiledSignature | None = None  # of the form for calls on few objects, the one for all (`recursion_forms`)
     phases: PhaseTimes = attrs.field(factory=PhaseTimes)  # how long elaboration and passes took
     _lock: Any = attrs.field(factory=Lock)
     _made: dict[str, Any] = attrs.field(factory=dict)
@@ -106,9 +108,13 @@ class CompiledSignature:
 
     @property
     def seconds(self) -> float | None:
-        """The seconds that it took to make the native program, or to read it from disk; None if there is none yet."""
-        seconds: float | None = self._made.get("seconds")
-        return seconds
+        """The seconds that it took to make the native program, or to read it from disk, in all of its forms; None if
+        there is none yet."""
+        few: CompiledSignature | None = self._made.get("few objects")
+        own: float | None = self._made.get("seconds")
+        if few is None or few.seconds is None:
+            return own
+        return few.seconds + (own or 0.0)
 
     @property
     def is_symbolic(self) -> bool:
@@ -145,7 +151,7 @@ class CompiledSignature:
     def _core(self) -> Module:
         if "core" not in self._made:
             with recorded_phases() as phases:
-                self._made["core"] = to_core(self.typed, self.level)
+                self._made["core"] = to_core(self.typed, self.level, () if self.whole is None else (STEP,))
             self.phases.include(phases)
         core: Module = self._made["core"]
         return core
@@ -227,7 +233,7 @@ class CompiledSignature:
             choices,
             compile_core,
             donated,
-            self.target,
+            self.target if self.whole is None else f"{self.target}, few objects",
         )
         if unused := unused_donations(native, parameters, donated):
             log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
@@ -265,6 +271,39 @@ class CompiledSignature:
         made = {name: self._made[name] for name in ("core",) if name in self._made}
         return attrs.evolve(self, target=target, lock=Lock(), made=made, uses=[0])
 
+    def for_values(self, values: Sequence[object]) -> CompiledSignature:
+        """The same program in the form that serves a call with these run-time values: with recursions over data level
+        by level only for many objects, as long as no call has had many (`recursion_forms`)."""
+        with self._lock:
+            if not self._may_have_levels() or "program" in self._made or "failure" in self._made:
+                return self
+            few: CompiledSignature | None = self._made.get("few objects")
+            if are_many(values):
+                if few is None or few.most_objects is None:
+                    return few or self
+                with without_collection():
+                    if with_room(lambda: has_levels(self.typed, self.level)):
+                        return self
+                few._made["serves all"] = True
+            elif few is None:
+                few = attrs.evolve(self, whole=self, lock=Lock(), made={}, uses=self._uses)
+                self._made["few objects"] = few
+            return few
+
+    def _may_have_levels(self) -> bool:
+        """True if it takes recursive data, so that there may be two forms."""
+        if "two forms" not in self._made:
+            types = [parameter.type for parameter in self.typed.main.parameters]
+            with_levels = STEP in PREPARATION[self.level] and not self.is_for_gpu and self.whole is None
+            self._made["two forms"] = with_levels and takes_recursive_data(types)
+        found: bool = self._made["two forms"]
+        return found
+
+    @property
+    def most_objects(self) -> int | None:
+        """The largest number of objects that a call of this form may pass; None if there is no other form for more."""
+        return None if self.whole is None or "serves all" in self._made else MOST_OBJECTS
+
     def with_core(self, core: Module) -> CompiledSignature:
         """The same with another first-order program, which is not compiled yet."""
         return attrs.evolve(self, lock=Lock(), made={"core": core}, uses=[0])
@@ -286,8 +325,8 @@ class CompiledSignature:
     def forget_program(self) -> None:
         """Let the next call generate code again."""
         with self._lock:
-            self._made.pop("program", None)
-            self._made.pop("failure", None)
+            for name in ("program", "failure", "few objects"):
+                self._made.pop(name, None)
 
 
 def _breakpoint_in(module: Module) -> Breakpoint | None:
@@ -297,9 +336,9 @@ def _breakpoint_in(module: Module) -> Breakpoint | None:
     return next((value for value in values if isinstance(value, Breakpoint)), None)
 
 
-def lowering(level: int) -> Pipeline:
-    """All passes from a typed program to the first-order, differentiated, optimized one."""
-    return Pipeline.for_level(level, progress=progress.show_progress)
+def lowering(level: int, without: Collection[str] = ()) -> Pipeline:
+    """All passes from a typed program to the first-order, differentiated, optimized one, without some."""
+    return Pipeline.for_level(level, progress=progress.show_progress, without=without)
 
 
 def at_stage(typed: Module, stage: str, level: int, is_derivative: bool = False) -> Module:
@@ -327,12 +366,12 @@ def derivative_text(typed: Module, elide: bool = True) -> str:
         return to_text(at_stage(typed, "typed", DEFAULT_LEVEL, is_derivative=True), elide=elide, sources=True)
 
 
-def to_core(typed: Module, level: int) -> Module:
-    """The first-order, differentiated, optimized program of a typed one. Raises CompileError for one that is nested too
-    deeply."""
+def to_core(typed: Module, level: int, without: Collection[str] = ()) -> Module:
+    """The first-order, differentiated, optimized program of a typed one, made without some passes. Raises CompileError
+    for one that is nested too deeply."""
     try:
         with bugs_of("a pass over the program", lambda: typed.main.span):
-            return lowering(level)(typed)
+            return lowering(level, without)(typed)
     except InternalError as error:
         if not isinstance(error.__cause__, RecursionError):
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -159,8 +159,9 @@ class Pipeline:
         exact: bool = False,
         checked: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
+        without: Collection[str] = (),
     ) -> Pipeline:
-        """The passes of some phases at a level, 0 to 3.
+        """The passes of some phases at a level, 0 to 3, `without` those of some names.
 
         `exact`: those after which a program gives the same answer to the last bit, with the bodies of composite
         operators in their places. Raises ValueError for another level.
@@ -170,6 +171,7 @@ class Pipeline:
         steps = [step for phase in phases for step in _phase(phase, level, exact)]
         if exact:
             steps = [s for s in steps if s.name in _UNROUNDED]
+        steps = [s for s in steps if s.name not in without]
         stage: Stage = "typed" if phases[0] == "lower" else "structured"
         wanted = CODE if phases == PHASES and not exact else ()
         return cls(steps, checked=checked, stage=stage, progress=progress, wanted=wanted)

@@ -119,11 +119,7 @@ def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH
 def recursion_choices(module: Module) -> list[Choice]:
     """The choices of `batch_recursion` for the recursions over data of a module that went through it, in the order of
     the source: which are evaluated level by level, and why others are not."""
-    by_levels: set[str] = set()
-    for function in module.functions.values():
-        if isinstance(function, Function):
-            loops = [b.value for b in walk(function.body) if isinstance(b.value, Loop) and b.value.label.name == _EACH]
-            by_levels.update(name for loop in loops for name in _called_functions(loop.body))
+    by_levels = recursions_by_levels(module)
     recursions = {name: r for r in find_recursions(module) for name in r.functions}
     found = []
     for name, function in module.functions.items():
@@ -140,6 +136,16 @@ def recursion_choices(module: Module) -> list[Choice]:
             text = "stays: its calls are in too many places"
         found.append(Choice(f"the recursion {name} {text}", function.span))
     return sorted(found, key=lambda choice: choice.span.line if choice.span is not None else 0)
+
+
+def recursions_by_levels(module: Module) -> set[str]:
+    """The functions that `batch_recursion` has let be evaluated level by level, by their calls from outside."""
+    found: set[str] = set()
+    for function in module.functions.values():
+        if isinstance(function, Function):
+            loops = [b.value for b in walk(function.body) if isinstance(b.value, Loop) and b.value.label.name == _EACH]
+            found.update(name for loop in loops for name in _called_functions(loop.body))
+    return found
 
 
 def _called_functions(body: Block) -> list[str]:
