@@ -16,14 +16,12 @@ from relay.library.probability.distributions import Categorical, Exponential, Fa
 from relay.library.probability.enumeration import enumerated, log_marginal, log_posterior
 from relay.library.probability.inference import (
     effective_size,
-    fit_normal,
     hmc,
     importance,
     log_joint,
-    reparametrized_bound,
-    score_bound,
 )
 from relay.library.probability.nuts import nuts
+from relay.library.probability.variational import fit_normal, mixed_bound, reparametrized_bound, score_bound
 
 __all__ = [
     "Categorical",
@@ -40,6 +38,7 @@ __all__ = [
     "log_joint",
     "log_marginal",
     "log_posterior",
+    "mixed_bound",
     "nuts",
     "reparametrized_bound",
     "score_bound",

@@ -1,4 +1,4 @@
-"""Inference: the joint density of a model, importance sampling, Hamiltonian Monte Carlo, variational inference.
+"""Inference: the joint density of a model, importance sampling, Hamiltonian Monte Carlo.
 
 A model is `model(sample, observe, q, data)`. An inference gives it two functions: `sample(x, distribution)` says that
 the unknown x has this distribution beforehand and returns its value, `observe(distribution, y)` that y was seen.
@@ -39,8 +39,8 @@ def normal_like(key, q):
 
 
 @relay.relay
-def _log_normal(q, mean, log_deviation):
-    """The logarithm of the density of independent normal distributions."""
+def log_normal(q, mean, log_deviation):
+    """The logarithm of the density of independent normal distributions at q."""
     parts = relay.tree.map(lambda x, m, s: Normal(m, relay.exp(s)).log_density(x).sum(), q, mean, log_deviation)
     return sum(relay.tree.leaves(parts))
 
@@ -55,7 +55,7 @@ def importance(model, key, mean, log_deviation, data, count):
         noise = normal_like(mine, mean)
         q = relay.tree.map(lambda m, s, e: m + relay.exp(s) * e, mean, log_deviation, noise)
         draws.append(q)
-        weights.append(log_joint(model, q, data) - _log_normal(q, mean, log_deviation))
+        weights.append(log_joint(model, q, data) - log_normal(q, mean, log_deviation))
     return draws, relay.stack(weights)
 
 
@@ -98,58 +98,3 @@ def hmc(model, key, q, data, count, step, steps):
 @relay.relay
 def _energy(p):
     return 0.5 * sum([(v * v).sum() for v in relay.tree.leaves(p)])
-
-
-@relay.relay
-def reparametrized_bound(guide, model, key, data):
-    """One draw of the evidence lower bound of a normal guide (mean, log_deviation). Its gradient with respect to the
-    guide goes through the draw (Kingma and Welling, 2014)."""
-    mean, log_deviation = guide
-    noise = normal_like(key, mean)
-    q = relay.tree.map(lambda m, s, e: m + relay.exp(s) * e, mean, log_deviation, noise)
-    return log_joint(model, q, data) - _log_normal(q, mean, log_deviation)
-
-
-@relay.relay
-def score_bound(guide, model, key, data):
-    """A number whose gradient with respect to the guide estimates that of the bound without derivatives of the model:
-    the score function times the bound (Ranganath and others, 2014), for two draws, each of which is the other's
-    baseline. Its value is no bound."""
-    first, second = relay.random.split(key)
-    score, bound = _score_and_bound(guide, model, first, data)
-    other_score, other_bound = _score_and_bound(guide, model, second, data)
-    return 0.5 * (score - other_score) * relay.stop_gradient(bound - other_bound)
-
-
-@relay.relay
-def _score_and_bound(guide, model, key, data):
-    mean, log_deviation = guide
-    noise = normal_like(key, mean)
-    q = relay.tree.map(lambda m, s, e: relay.stop_gradient(m + relay.exp(s) * e), mean, log_deviation, noise)
-    score = _log_normal(q, mean, log_deviation)
-    return score, log_joint(model, q, data) - score
-
-
-@relay.relay
-def fit_normal(bound, model, key, guide, data, count, rate, draws):
-    """The guide (mean, log_deviation) after `count` steps of Adam (Kingma and Ba, 2015) up the `bound`, whose gradient
-    is the mean over so many draws. The rate falls linearly to 0."""
-    first = relay.tree.map(lambda x: relay.zeros_like(x), guide)
-    second = first
-    slope = relay.grad(bound, wrt="guide")
-    for i in range(count):
-        gradient = relay.tree.map(lambda x: relay.zeros_like(x), guide)
-        for _ in range(draws):
-            key, mine = relay.random.split(key)
-            gradient = relay.tree.map(lambda a, b: a + b / draws, gradient, slope(guide, model, mine, data))
-        first = relay.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
-        second = relay.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, second, gradient)
-        guide = relay.tree.map(
-            lambda x, m, v, i=i: x + rate * (1.0 - i / count) * _adam_step(m, v, i + 1.0), guide, first, second
-        )
-    return guide
-
-
-@relay.relay
-def _adam_step(m, v, i):
-    return m / (1.0 - 0.9**i) / (relay.sqrt(v / (1.0 - 0.999**i)) + 1e-8)
