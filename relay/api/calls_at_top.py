@@ -7,15 +7,15 @@ out.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Sequence
 
+from relay.api.checked_file import CheckedFunction
 from relay.api.function import RelayFunction
 from relay.errors import InternalError, RelayError
-from relay.errors.diagnostic import Diagnostic
+from relay.errors.diagnostic import Diagnostic, Span
 from relay.frontend.static.files import Files
 from relay.frontend.static.unknown_names import UnknownValue
-from relay.ir.definition import Definition, DerivedDefinition
-from relay.ir.types import FunctionType
+from relay.ir.definition import Definition
 from relay.typecheck.elaboration import elaborate_structured
 from relay.typecheck.elaboration.abstract_values import DependsOnPoison
 
@@ -37,31 +37,35 @@ def calls_at_top(tree: ast.Module, names: Container[str]) -> Iterator[ast.Call]:
 
 
 def unhandled_effects(
-    files: Files,
-    text: str,
-    filename: str,
-    names: Container[str],
-    types: Mapping[Definition | DerivedDefinition, FunctionType | None],
+    files: Files, text: str, filename: str, functions: Sequence[CheckedFunction]
 ) -> Iterator[Diagnostic]:
-    """The calls of functions that draw with implicit keys, or have parameters, without a handler. `types`: those of
-    decorated functions, by their definitions."""
+    """The calls of functions that draw with implicit keys, or have parameters, without a handler."""
+    effects = {f.span.line: f.effects for f in functions if f.span is not None and f.effects}
+    if not effects:
+        return
     file = files.source_file(text, filename)
-    for call in calls_at_top(file.tree, names):
+    for call in calls_at_top(file.tree, {f.name for f in functions if f.effects}):
         name = ast.unparse(call.func)
         try:
             function = files.value(text, filename, name)
         except (RelayError, DependsOnPoison):
             continue
-        type_ = types.get(function.__relay__) if isinstance(function, RelayFunction) else None
-        effects = frozenset((type_ and type_.effects) or ())
-        if "param" in effects:
+        span = _function_span(function)
+        found = effects.get(span.line, ()) if span is not None and span.source.filename == filename else ()
+        if "param" in found:
             what, handler = "has parameters, and no handler around this call has values", "params.apply"
-        elif "rng" in effects:
+        elif "rng" in found:
             what, handler = "draws with an implicit key, and no handler around this call gives one", "rng.handle"
         else:
             continue
         help = f"relay.{handler}({name})({'key' if handler == 'rng.handle' else 'params'}, ..)"
         yield Diagnostic("error", f"{name} {what}", file.span(call), help=help, code="TypeCheckError")
+
+
+def _function_span(value: object) -> Span | None:
+    """The place of a decorated function's text; None for others, as for what a transformation makes of one."""
+    definition = value.__relay__ if isinstance(value, RelayFunction) else None
+    return definition.function.span if isinstance(definition, Definition) else None
 
 
 def elaborate_call(files: Files, text: str, filename: str, call: ast.Call) -> bool:

@@ -34,7 +34,7 @@ class PlaceType:
 class CheckedFunction:
     """The result of checking one function. `span` is `def name`; `type` None where it has mistakes. `parameters`:
     the types of those, and `result` that of the result, as texts. `places`: the types of the expressions that were
-    checked, also in functions that it calls."""
+    checked, also in functions that it calls. `effects`: those of a call, by name."""
 
     name: str
     span: Span | None
@@ -43,6 +43,7 @@ class CheckedFunction:
     parameters: tuple[str, ...] = ()
     result: str | None = None
     places: tuple[PlaceType, ...] = ()
+    effects: frozenset[str] = frozenset()
 
 
 @attrs.frozen(eq=False)

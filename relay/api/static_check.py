@@ -101,11 +101,10 @@ class Check:
                     if kept is not None and key is not None:
                         kept.keep(key[0], function, key[1])
                 functions.append(function)
-            names = {function.name for function in functions}
+            found += unhandled_effects(files, text, filename, functions)
             if kept is not None and places is not None:
+                names = {function.name for function in functions}
                 functions += self._calls(files, text, filename, kept, places, names)
-            else:
-                found += unhandled_effects(files, text, filename, names, self._types)
             mistakes = [d for error in files.errors for d in error.diagnostics]
             found += [d for f in functions for d in f.diagnostics if d.severity != "error"]
             mistakes += [d for f in functions for d in f.diagnostics if d.severity == "error"]
@@ -152,7 +151,9 @@ class Check:
                 span = definition.function.span
                 found.append(Diagnostic("error", str(error).split("\n")[0], span, code=type(error).__name__))
         found += [d for error in files.errors if id(error) not in known for d in error.diagnostics]
-        function = CheckedFunction(definition.function.name, definition.function.span, tuple(found))
+        made = self._types.get(definition)
+        effects = frozenset((made and made.effects) or ())
+        function = CheckedFunction(definition.function.name, definition.function.span, tuple(found), effects=effects)
         if places is None or values is None:
             return function
         return with_types(function, definition.function, type_, places.meanings(values))

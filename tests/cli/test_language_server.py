@@ -7,6 +7,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from cli.language_client import Client, language_server, place_of
@@ -233,6 +234,45 @@ def test_errors_have_places_labels_and_help(client: Client, model: str) -> None:
     assert edit["newText"] == "tanh" and edit["range"]["start"] == {"line": line, "character": character}
     assert edit["range"]["end"] == {"line": line, "character": character + 5}
     assert "Tensor[float32, (3, 4)]" in shown(client, uri, "x + y)", WRONG)  # also in functions with mistakes
+
+
+EFFECTS = """\
+import numpy as np
+import relay
+from relay import Float, Tensor
+
+
+@relay.relay
+def noisy(x: Tensor[Float, (3,)]):
+    return x + relay.rng.normal(x.shape)
+
+
+@relay.relay
+def layer(x: Tensor[Float, (3,)]):
+    return noisy(x) * relay.param("scale", (3,), relay.ones)
+
+
+layer(np.zeros(3, np.float32))
+noisy(np.zeros(3, np.float32))
+relay.rng.handle(noisy)(relay.random.key(0), np.zeros(3, np.float32))
+"""
+
+
+def test_effects_are_in_types_and_calls_without_a_handler_are_errors(client: Client, model: str) -> None:
+    uri = model.replace("model.py", "effects.py")
+    client.open(uri, EFFECTS)
+    assert "-> Tensor[float32, (3,)] ! {param, rng}" in shown(client, uri, "layer(x", EFFECTS)
+    _check_effects(client.diagnostics(uri, 1), place_of(EFFECTS, "layer(np")[0])
+    client.change(uri, 2, {"text": "\n" + EFFECTS})  # no function is checked again
+    _check_effects(client.diagnostics(uri, 2), place_of(EFFECTS, "layer(np")[0] + 1)
+
+
+def _check_effects(found: list[dict[str, Any]], line: int) -> None:
+    assert [d["range"]["start"]["line"] for d in found] == [line, line + 1]
+    assert (
+        "layer has parameters" in found[0]["message"] and "relay.params.apply(layer)(params, ..)" in found[0]["message"]
+    )
+    assert "noisy draws with an implicit key" in found[1]["message"]
 
 
 def test_half_typed_code_leaves_the_rest_as_it_was(client: Client, model: str) -> None:

@@ -140,7 +140,7 @@ def mixed(sample, observe, unknowns, data):  # type: ignore[no-untyped-def]
 
 
 def test_discrete_unknowns_have_guides_fitted_by_the_score_function() -> None:
-    """The posterior is a product, so that it is the best guide. The last draws of 1000 times 16 leave a noise of 0.01."""
+    """The posterior is a product, so it is the best guide. The draws leave a noise of about 0.01."""
     data = np.float32([-1.5, -0.6, 0.1, 1.2])
     weights = {"first": np.zeros((4, 2), np.float32), "second": np.zeros(3, np.float32)}
     guide = (np.float32(0), np.float32(0), weights)

@@ -41,10 +41,11 @@ def _score_and_bound(guide, model, key, data):
 def mixed_bound(guide, model, key, data):
     """A number whose gradient with respect to the guide estimates that of the bound where unknowns are discrete, too.
 
-    The model's unknowns are (q, z), the guide's (mean, log_deviation, log_weights): a normal distribution for each number
-    of q, and for z, a structure of integer arrays (...,), independent distributions with the logarithms of weights
-    (..., k), which need not sum to 1. The gradient goes through the draws of q, and is the score function's for z, as in
-    `score_bound`, with two draws, each of which is the other's baseline. Its value is the mean of the two draws' bounds.
+    The model's unknowns are (q, z). The guide is (mean, log_deviation, log_weights): a normal distribution for each
+    number of q, and for z, a structure of integer arrays (...,), independent distributions with the logarithms of
+    weights (..., k), which need not sum to 1. The gradient goes through the draws of q, and is the score function's
+    for z, as in `score_bound`, with two draws, each of which is the other's baseline. Its value is the mean of the two
+    draws' bounds.
     """
     mean, log_deviation, log_weights = guide
     first, second = relay.random.split(key)
