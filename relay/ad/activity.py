@@ -8,7 +8,6 @@ that loops need no fixpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import assert_never
 
 from relay.ir.expr import (
     Ascribe,
@@ -20,17 +19,13 @@ from relay.ir.expr import (
     Call,
     Constant,
     Construct,
-    Dead,
-    Exit,
     Expr,
     Extent,
     Global,
     If,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
-    Next,
     OpCall,
     Print,
     Project,
@@ -45,11 +40,9 @@ from relay.ir.expr import (
     StackPush,
     StackSet,
     Static,
-    Terminator,
     Var,
-    Yield,
 )
-from relay.ir.traverse import blocks, operands
+from relay.ir.traverse import bound_variables, moves, operands, walk
 from relay.ir.types import Type
 
 
@@ -69,9 +62,13 @@ class Activity:
         self._uses: dict[Var, list[Var]] = {}
         self._sources: dict[Var, list[Var]] = {}
         self._inputs: list[Var] = []
-        # What the values of Next and Exit become, by their kind and label.
-        self._targets: dict[tuple[str, LoopLabel], tuple[Var, ...]] = {}
-        self._block(body, ())
+        for binding in walk(body):
+            if len(binding.targets) == 1:
+                self.definitions[binding.targets[0]] = binding.value
+            self._expression(binding.value, binding.targets)
+        for values, targets in moves(body):
+            for value, target in zip(values, targets, strict=True):
+                self._flow(value, target)
 
     def track(self, inputs: Iterable[Var], results: Iterable[Atom]) -> None:
         """Find the tracked variables for these differentiated parameters and these results."""
@@ -127,28 +124,6 @@ class Activity:
                 self._uses.setdefault(target, []).append(source)
                 self._sources.setdefault(source, []).append(target)
 
-    def _block(self, block: Block, yields: tuple[Var, ...]) -> None:
-        for binding in block.bindings:
-            if len(binding.targets) == 1:
-                self.definitions[binding.targets[0]] = binding.value
-            self._expression(binding.value, binding.targets)
-        self._terminator(block.terminator, yields)
-
-    def _terminator(self, terminator: Terminator, yields: tuple[Var, ...]) -> None:
-        match terminator:
-            case Yield(values):
-                targets = yields
-            case Next(label, values):
-                targets = self._targets[("next", label)]
-            case Exit(label, values):
-                targets = self._targets.get(("exit", label), ())
-            case Dead():
-                return
-            case _:
-                assert_never(terminator)
-        for value, target in zip(values, targets, strict=False):
-            self._flow(value, target)
-
     def _expression(self, expression: Expr, targets: tuple[Var, ...]) -> None:
         match expression:
             case OpCall(_, sources) | MakeTuple(sources) | Construct(_, _, sources):
@@ -177,25 +152,13 @@ class Activity:
                 self._flow(value, reference)
             case Shadow(reference):
                 self._flow(reference, targets[0])
-            case If():
-                for block in blocks(expression):
-                    self._block(block, targets)
-            case Match(value, arms):
-                for arm in arms:
-                    for field in arm.fields:
-                        self._flow(value, field)
-                    self._block(arm.body, targets)
-            case Loop(label, parameters, initial, body, counter):
-                for source, parameter in zip(initial, parameters, strict=True):
-                    self._flow(source, parameter)
-                self._targets[("next", label)] = parameters
-                self._targets[("exit", label)] = targets
-                if counter is not None:
-                    for parameter, target in zip(parameters, targets, strict=True):
-                        self._flow(parameter, target)
-                self._block(body, ())
+            case Match(value):
+                for field in bound_variables(expression):
+                    self._flow(value, field)
             case (
-                StackNew()
+                If()
+                | Loop()
+                | StackNew()
                 | StackLength()
                 | Extent()
                 | BindDim()

@@ -30,7 +30,7 @@ from relay.ad.rules import barrier, reverse_custom
 from relay.ad.scopes import UNNAMED, Scope
 from relay.ad.shadows import Sweep
 from relay.ad.sizes import pull_back_ascription
-from relay.ad.tapes import Plan, Seeds, tail_of
+from relay.ad.tapes import Plan, Seeds
 from relay.errors import DifferentiationError, InternalError, RelayError
 from relay.ir.expr import (
     Ascribe,
@@ -72,6 +72,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import INT64, BaseType, DataDefinition, DataType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Operator, Value, lookup
@@ -193,7 +194,7 @@ class Reversal:
             self.accumulate(scope, value, cotangent)
         bindings = block.bindings
         pieces: list[list[Binding]] = []
-        tail, last = None, tail_of(block)
+        tail, last = None, tail_branch(block)
         if last is not None:
             before, tail = reverse_tail(self, last, scope, seeds)
             pieces.append(before)

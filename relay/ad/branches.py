@@ -27,12 +27,9 @@ from relay.ad.tapes import (
     Seeds,
     Tail,
     Tape,
-    bodies,
     close,
-    leaves_of,
     make_tape,
     plain_plan,
-    with_bodies,
 )
 from relay.errors import InternalError
 from relay.ir.expr import (
@@ -50,8 +47,10 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import substitute
+from relay.ir.rebuild import substitute, with_bodies
 from relay.ir.sizes.data_dependent import mentions
+from relay.ir.tail_positions import leaves
+from relay.ir.traverse import bodies
 from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
 from relay.operator import Emitter
 
@@ -113,7 +112,7 @@ def reverse_tail(
     """The forward bindings before an `If` or `Match` that ends a loop's body, and the construct's own plan."""
     expression = with_conditions(reversal, expression)
     choices = bodies(expression)
-    reached = [seeds.exit is not None or any(isinstance(t, Next) for t in leaves_of(b)) for b in choices]
+    reached = [seeds.exit is not None or any(isinstance(t, Next) for t in leaves(b)) for b in choices]
     if sum(reached) == 1:
         # Whenever the end of this block is differentiated, this arm was taken: it continues the block.
         only = reached.index(True)
@@ -163,12 +162,12 @@ def _close_fields(reversal: BlockReversal, expression: If | Match, number: int, 
     assert isinstance(type_, DataType)
     primed = reversal.cotangents.cotangent_definition(type_.definition)
     scope.emitter.span = expression.span
-    leaves = [
+    items = [
         leaf
         for part, field in zip(parts, arm.fields, strict=True)
         for leaf in reversal.cotangents.dense(scope.emitter, part, type_of(field), field)
     ]
-    whole = Construct(primed, primed_constructor(arm.constructor), tuple(leaves), expression.span)
+    whole = Construct(primed, primed_constructor(arm.constructor), tuple(items), expression.span)
     reversal.accumulate(scope, expression.value, scope.emitter.bind(whole, DataType(primed), "whole").atom)
 
 

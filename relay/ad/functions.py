@@ -36,7 +36,7 @@ from relay.ad.references import References, ShadowReferences, count_references, 
 from relay.ad.scopes import Scope, live_bindings, residuals
 from relay.ad.shadows import SWEEP, Sweep
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
-from relay.ad.tapes import Plan, Seeds, tail_of
+from relay.ad.tapes import Plan, Seeds
 from relay.errors import DifferentiationError, InternalError, Span
 from relay.ir.derivative import output_type
 from relay.ir.dims import ANY
@@ -70,6 +70,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import copy_function, map_blocks, substitute
+from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import walk
 from relay.ir.types import (
     INT64,
@@ -593,7 +594,7 @@ def _single_exit(function: Function) -> tuple[tuple[Var, ...], Block, Atom]:
     """The parameters and body of a fresh copy that returns nowhere but at the end of its body, and what it returns."""
     copy = copy_function(function)
     body = copy.body
-    if tail_of(body) is not None:
+    if tail_branch(body) is not None:
         result = Var("result", function.result)
         body = _with_yields(body, result)
         body = Block(body.bindings, Exit(copy.label, (result,)))
@@ -604,7 +605,7 @@ def _single_exit(function: Function) -> tuple[tuple[Var, ...], Block, Atom]:
 
 def _with_yields(block: Block, result: Var) -> Block:
     """A block whose arms return, changed to one whose arms yield. `result` is bound to what they returned."""
-    tail = tail_of(block)
+    tail = tail_branch(block)
     if tail is None:
         end = block.terminator
         return Block(block.bindings, Yield(end.values, end.span) if isinstance(end, Exit) else end)

@@ -30,7 +30,7 @@ import numpy as np
 from relay.ad.cotangents import Cotangent, pack, pack_type, type_of, unpack
 from relay.ad.scopes import LoopScope, Scope, live_bindings, residuals
 from relay.ad.sizes import bind_residuals, hand_over, handed_type, with_sizes
-from relay.ad.tapes import BlockReversal, Plan, Seeds, close, leaves_of
+from relay.ad.tapes import BlockReversal, Plan, Seeds, close
 from relay.errors import InternalError
 from relay.ir.expr import (
     Atom,
@@ -52,6 +52,7 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import map_atoms, substitute
 from relay.ir.sizes.data_dependent import dims_of_binding
+from relay.ir.tail_positions import leaves
 from relay.ir.traverse import bound_variables, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
@@ -83,7 +84,7 @@ class _LoopReversal:
     ) -> None:
         self.reversal, self.cotangents = reversal, reversal.cotangents
         self.binding, self.loop, self.scope, self.seeds = binding, loop, scope, seeds
-        self.exits = [t for t in leaves_of(loop.body) if isinstance(t, Exit)]
+        self.exits = [t for t in leaves(loop.body) if isinstance(t, Exit)]
         # Rounds are counted backwards by a counter of the type of the forward counter, if all its rounds are executed.
         self.complete = loop.counter is not None and not self.exits
         counter_type = type_of(loop.counter.count) if loop.counter is not None and self.complete else scalar(INT64)
@@ -120,7 +121,7 @@ class _LoopReversal:
         plan = reversal.block(loop.body, inner, Seeds(next=arriving, exit=leaving))
         carried = self._carry_cotangents(inner, following, peeled)
         outside = {var: self._outer_cotangent(inner, var) for var in list(inner.carried)}
-        carried += [c for leaves in outside.values() for c in leaves if isinstance(c, _CarriedCotangent)]
+        carried += [c for parts in outside.values() for c in parts if isinstance(c, _CarriedCotangent)]
         # What a round passes on as it came has its first value always.
         constant = {c.parameter: c.start for c in carried if c.after is c.parameter}
         moving = [c for c in carried if c.after is not c.parameter]
@@ -141,8 +142,8 @@ class _LoopReversal:
         final = {c.parameter: c.start if c.parameter in constant else c.result for c in carried}
         for parameter, start in zip(loop.parameters, loop.initial, strict=True):
             if parameter in following:
-                leaves = [final[v] for v in following[parameter]]
-                reversal.accumulate(self.scope, start, cotangents.unflatten(leaves, type_of(parameter)))
+                found = [final[v] for v in following[parameter]]
+                reversal.accumulate(self.scope, start, cotangents.unflatten(found, type_of(parameter)))
         return forward
 
     # ---- stacks that the loop fills
@@ -153,7 +154,7 @@ class _LoopReversal:
         The cotangent of the stack does not change from round to round: it is that of the result.
         """
         activity, found = self.reversal.activity, {}
-        steps = [t for t in leaves_of(self.loop.body) if isinstance(t, Next)]
+        steps = [t for t in leaves(self.loop.body) if isinstance(t, Next)]
         for position, parameter in enumerate(self.loop.parameters):
             if not isinstance(activity.definition(self.loop.initial[position]), StackNew):
                 continue
@@ -206,23 +207,23 @@ class _LoopReversal:
         type_ = type_of(var)
         before = self.cotangents.flatten(self.scope.current_cotangent(var), type_)
         after = self.cotangents.flatten(inner.current_cotangent(var), type_)
-        leaves: list[_CarriedCotangent | Atom | None] = []
+        found: list[_CarriedCotangent | Atom | None] = []
         for position, (parameter, old, new) in enumerate(zip(inner.carried[var], before, after, strict=True)):
             if new is parameter or new is None:
-                leaves.append(old)
+                found.append(old)
                 continue
             if isinstance(parameter.type, StackType) and old is not None:
                 raise InternalError("two loops read one stack")
             start = self.cotangents.zeros(self.scope.emitter, type_, None)[position] if old is None else old
-            leaves.append(_carry(parameter, start, new))
-        return leaves
+            found.append(_carry(parameter, start, new))
+        return found
 
     def _peel(self) -> dict[Var, Cotangent] | None:
         """The cotangents that the exits give to the parameters, if exiting rounds have no other backward part."""
         loop = self.loop
         if loop.counter is not None or not self.exits or self.reversal.has_effect(self.binding):
             return None
-        if not any(isinstance(t, Next) for t in leaves_of(loop.body)):  # its first round is its last, and all of it
+        if not any(isinstance(t, Next) for t in leaves(loop.body)):  # its first round is its last, and all of it
             return None
         inside = {t for b in walk(loop.body) for t in (*b.targets, *bound_variables(b.value))}
         parameters: dict[Var, Cotangent] = {}

@@ -10,7 +10,7 @@ body then packs what its arms left behind, from the innermost to the outermost, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 import attrs
@@ -21,7 +21,10 @@ from relay.ad.scopes import Scope
 from relay.ad.shadows import Sweep
 from relay.ad.sizes import hand_over, handed_type, sizes_made
 from relay.ir.dims import DataDependentDim
-from relay.ir.expr import Arm, Atom, Binding, Block, Construct, Dead, Expr, If, Match, MatchArm, Terminator, Var
+from relay.ir.expr import Atom, Binding, Block, Construct, Dead, Expr, If, Match, Terminator, Var
+from relay.ir.rebuild import with_bodies
+from relay.ir.tail_positions import tail_branch
+from relay.ir.traverse import bodies
 from relay.ir.types import Constructor, DataDefinition, DataType
 from relay.operator import Emitter
 
@@ -126,44 +129,9 @@ def _arm_leaf(tape: Tape | None, arm: int, leaf: Leaf) -> Leaf:
     return pack_arm
 
 
-def bodies(expression: If | Match) -> list[Block]:
-    """The blocks that one of is executed."""
-    if isinstance(expression, Match):
-        return [a.body for a in expression.arms]
-    return [*(a.body for a in expression.arms), expression.orelse]
-
-
-def with_bodies(expression: If | Match, blocks: Sequence[Block]) -> Expr:
-    """The same choice between other blocks."""
-    if isinstance(expression, Match):
-        arms = (MatchArm(a.constructor, a.fields, b) for a, b in zip(expression.arms, blocks, strict=True))
-        return Match(expression.value, tuple(arms), expression.span)
-    choices = (Arm(a.condition, b) for a, b in zip(expression.arms, blocks[:-1], strict=True))
-    return If(tuple(choices), blocks[-1], expression.span)
-
-
-def tail_of(block: Block) -> If | Match | None:
-    """The construct at the end of a block whose arms leave, if it ends so."""
-    if isinstance(block.terminator, Dead) and block.bindings:
-        last = block.bindings[-1].value
-        if isinstance(last, If | Match) and not block.bindings[-1].targets:
-            return last
-    return None
-
-
-def leaves_of(block: Block) -> Iterable[Terminator]:
-    """The terminators of all paths through a block."""
-    tail = tail_of(block)
-    if tail is None:
-        yield block.terminator
-    else:
-        for body in bodies(tail):
-            yield from leaves_of(body)
-
-
 def plain_plan(block: Block) -> Plan:
     """The plan of a block without a backward part."""
-    tail = tail_of(block)
+    tail = tail_branch(block)
     if tail is None:
         return Plan(list(block.bindings), block.terminator)
     arms = [plain_plan(b) for b in bodies(tail)]

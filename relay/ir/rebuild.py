@@ -14,6 +14,7 @@ from typing import Any, TypeVar, assert_never
 from relay.ir.dims import DataDependentDim, Dim, DimExpr, TypeId, made_dim
 from relay.ir.dims import substitute as substitute_dim
 from relay.ir.expr import (
+    Arm,
     Atom,
     AttributeValue,
     BindDim,
@@ -25,7 +26,10 @@ from relay.ir.expr import (
     Expr,
     Function,
     Global,
+    If,
     LoopLabel,
+    Match,
+    MatchArm,
     Next,
     OpCall,
     Static,
@@ -34,7 +38,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.node import ByClass, rebuilder
-from relay.ir.traverse import NESTING
+from relay.ir.traverse import NESTING, Branch, bodies
 from relay.ir.types import Type, map_dims
 
 _T = TypeVar("_T")
@@ -148,6 +152,20 @@ def map_atoms(expression: Expr, function: Callable[[Atom], Atom]) -> Expr:
 def map_blocks(expression: Expr, function: Callable[[Block], Block]) -> Expr:
     """The expression with other blocks directly inside it; the same one if it has no blocks."""
     return map_parts(expression, block=function) if expression.__class__ in NESTING else expression
+
+
+def map_branch(branch: Branch, change: Callable[[Block], Block]) -> Branch:
+    """The branch with other bodies; conditions and fields stay."""
+    return with_bodies(branch, [change(body) for body in bodies(branch)])
+
+
+def with_bodies(branch: Branch, blocks: Sequence[Block]) -> Branch:
+    """The same choice between other blocks."""
+    if isinstance(branch, Match):
+        arms = (MatchArm(a.constructor, a.fields, b) for a, b in zip(branch.arms, blocks, strict=True))
+        return Match(branch.value, tuple(arms), branch.span)
+    choices = (Arm(a.condition, b) for a, b in zip(branch.arms, blocks[:-1], strict=True))
+    return If(tuple(choices), blocks[-1], branch.span)
 
 
 def rebind(binding: Binding, value: Expr) -> Binding:

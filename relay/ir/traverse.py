@@ -6,6 +6,7 @@ Everything recurses on nesting and loops on length. `relay.ir.rebuild` makes exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from relay.ir.expr import (
     Atom,
@@ -13,17 +14,21 @@ from relay.ir.expr import (
     Block,
     Constant,
     Dead,
+    Exit,
     Expr,
     Function,
     Global,
     If,
     Lambda,
     Loop,
+    LoopLabel,
     Match,
+    Next,
     OpCall,
     Static,
     Terminator,
     Var,
+    Yield,
 )
 from relay.ir.node import ByClass, Items, Role, selector
 from relay.ir.surface import ForEach, Pattern, PatternMatch
@@ -54,6 +59,52 @@ _BLOCKS: ByClass[Items] = ByClass(selector(Role.BLOCK, lambda part: _BLOCKS[part
 _OPERANDS.update(dict.fromkeys(_ATOMS, lambda atom: (atom,)))
 _VARIABLES.update(dict.fromkeys(_ATOMS, lambda _: ()))
 _BLOCKS.update(dict.fromkeys(_ATOMS, lambda _: ()))
+
+
+Branch: TypeAlias = If | Match
+
+
+def bodies(branch: Branch) -> list[Block]:
+    """The blocks that a branch chooses from: without the conditions."""
+    chosen = [arm.body for arm in branch.arms]
+    return [*chosen, branch.orelse] if isinstance(branch, If) else chosen
+
+
+def yields(branch: Branch) -> list[tuple[Atom, ...]]:
+    """The values of each body that yields any: the others leave."""
+    ends = [body.terminator for body in bodies(branch)]
+    return [end.values for end in ends if isinstance(end, Yield)]
+
+
+def moves(body: Block) -> Iterator[tuple[tuple[Atom, ...], tuple[Var, ...]]]:
+    """What control flow moves into variables, in a function's body and inside it: values, and as many variables that
+    get them. They are the targets of branches, and the parameters and targets of loops; a loop with a counter gives its
+    last parameters to its targets. What conditions yield, and functions return, gets no variable."""
+    rounds: dict[LoopLabel, tuple[Var, ...]] = {}
+    exits: dict[LoopLabel, tuple[Var, ...]] = {}
+    for binding in walk(body):
+        value = binding.value
+        if isinstance(value, If | Match):
+            for values in yields(value):
+                yield values, binding.targets
+        elif isinstance(value, Loop):
+            rounds[value.label], exits[value.label] = value.parameters, binding.targets
+            yield value.initial, value.parameters
+            if value.counter is not None:
+                yield value.parameters, binding.targets
+    for block in all_blocks(body):
+        end = block.terminator
+        if isinstance(end, Next | Exit):
+            targets = (rounds if isinstance(end, Next) else exits).get(end.label)
+            if targets is not None:
+                yield end.values, targets
+
+
+def returns(function: Function) -> Iterator[Exit]:
+    """The ends of paths that return from a function."""
+    for block in all_blocks(function.body):
+        if isinstance(block.terminator, Exit) and block.terminator.label is function.label:
+            yield block.terminator
 
 
 def terminator_operands(terminator: Terminator) -> tuple[Atom, ...]:

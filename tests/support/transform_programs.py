@@ -45,7 +45,7 @@ from relay.ir.expr import (
 from relay.ir.traverse import blocks, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, FunctionType, RefType, TensorType, TupleType, Type, scalar
 from relay.operator import lookup
-from relay.transform.analysis.tail_positions import tail_branch
+from relay.ir.tail_positions import tail_branch
 from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 

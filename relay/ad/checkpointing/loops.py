@@ -22,7 +22,6 @@ import attrs
 import numpy as np
 
 from relay.ad.cotangents import pack, pack_type, type_of, unpack
-from relay.ad.tapes import leaves_of
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -51,6 +50,7 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.rebuild import copy_block, copy_function, map_blocks, map_parts
+from relay.ir.tail_positions import leaves
 from relay.ir.traverse import blocks, free_variables, walk
 from relay.ir.types import (
     FLOAT64,
@@ -210,7 +210,7 @@ class _LoopDivision:
 
 
 def _is_divisible(loop: Loop, targets: tuple[Var, ...]) -> bool:
-    if loop.counter is None or not targets or any(isinstance(t, Exit) for t in leaves_of(loop.body)):
+    if loop.counter is None or not targets or any(isinstance(t, Exit) for t in leaves(loop.body)):
         return False
     if isinstance(loop.counter.count, Constant) and int(loop.counter.count.value) < SHORTEST:
         return False
@@ -278,9 +278,9 @@ class _StackSizes:
         count = None if loop.counter is None else loop.counter.count
         rounds = float(count.value) if isinstance(count, Constant) else math.inf
         inside = self.block(loop.body)
-        leaves = [end for end in leaves_of(loop.body) if isinstance(end, Next)]
+        steps = [end for end in leaves(loop.body) if isinstance(end, Next)]
         for position, (parameter, initial) in enumerate(zip(loop.parameters, loop.initial, strict=True)):
-            growth = max((self._size_of(end.values[position]) for end in leaves), default=0.0)
+            growth = max((self._size_of(end.values[position]) for end in steps), default=0.0)
             if isinstance(initial, Var) and isinstance(prune(parameter.type), StackType):  # type: ignore[arg-type]
                 size = self._size_of(initial) + (rounds * growth if growth else 0.0)
                 target = targets[position] if position < len(targets) else parameter

@@ -23,22 +23,17 @@ from relay.errors import CompileError, InternalError, Span
 from relay.ir.dims import ANY, Dim, multiply, product
 from relay.ir.expr import (
     Atom,
-    Block,
     Call,
     Constant,
     Construct,
-    Dead,
-    Exit,
     Expr,
     Function,
     Global,
     If,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
     Module,
-    Next,
     OpCall,
     Project,
     RefNew,
@@ -52,9 +47,9 @@ from relay.ir.expr import (
     StackSet,
     Static,
     Var,
-    Yield,
 )
 from relay.ir.sizes.facts import facts
+from relay.ir.traverse import bound_variables, moves, returns, walk
 from relay.ir.types import (
     INT64,
     BaseType,
@@ -431,35 +426,24 @@ def analyze(module: Module) -> Layouts:
             layouts.of[parameter] = layouts.fresh_layout(parameter.type, parameter.span or function.span)
         layouts.results[name] = layouts.fresh_layout(function.result, function.span)
     for name, function in functions.items():
-        _LayoutAnalysis(layouts, functions, {function.label: (layouts.results[name],)}).block(function.body, ())
+        analysis = _LayoutAnalysis(layouts, functions)
+        for binding in walk(function.body):
+            analysis.binding(binding.targets, binding.value)
+        for values, targets in moves(function.body):
+            analysis.meet(values, [layouts.of[t] for t in targets])
+        for end in returns(function):
+            analysis.meet(end.values, (layouts.results[name],))
     return layouts
 
 
 @attrs.frozen(eq=False)
 class _LayoutAnalysis:
-    """Layouts within one function. `exits` and `rounds` say what `Exit` and `Next` give their values to."""
+    """Layouts within one function."""
 
     layouts: Layouts
     functions: Mapping[str, Function]
-    exits: dict[LoopLabel, tuple[Layout, ...]]
-    rounds: dict[LoopLabel, tuple[Layout, ...]] = attrs.field(factory=dict)
 
-    def block(self, block: Block, targets: Sequence[Layout]) -> None:
-        for binding in block.bindings:
-            self.binding(binding.targets, binding.value)
-        match block.terminator:
-            case Yield(values):
-                self._meet(values, targets)
-            case Next(label, values):
-                self._meet(values, self.rounds[label])
-            case Exit(label, values):
-                self._meet(values, self.exits[label])
-            case Dead():
-                pass
-            case _:
-                assert_never(block.terminator)
-
-    def _meet(self, atoms: Sequence[Atom], layouts: Sequence[Layout]) -> None:
+    def meet(self, atoms: Sequence[Atom], layouts: Sequence[Layout]) -> None:
         for atom, layout in zip(atoms, layouts, strict=True):
             unify(layout, self.layouts.atom(atom))
 
@@ -471,8 +455,8 @@ class _LayoutAnalysis:
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
-            case OpCall():
-                self._assign_layouts(targets)
+            case OpCall() | If() | Loop():
+                self._assign_layouts((*bound_variables(value), *targets))
             case Var() | Constant():
                 of[targets[0]] = atom(value)
             case MakeTuple(items):
@@ -481,44 +465,27 @@ class _LayoutAnalysis:
                 layout = atom(tuple_)
                 assert isinstance(layout, TupleLayout)
                 of[targets[0]] = layout.items[index]
-            case If(arms, orelse):
-                results = self._assign_layouts(targets)
-                for arm in arms:
-                    self.block(arm.condition, (self.layouts.fresh_layout(TensorType(BaseType("bool"), ())),))
-                    self.block(arm.body, results)
-                self.block(orelse, results)
             case Match(matched, match_arms):
                 layout = atom(matched)
                 layout = layout.pool.element if isinstance(layout, RowLayout) else layout
                 assert isinstance(layout, DataLayout)
-                results = self._assign_layouts(targets)
+                self._assign_layouts(targets)
                 for match_arm in match_arms:
                     fields = layout.fields[layout.definition.index(match_arm.constructor)]
                     of.update(zip(match_arm.fields, fields, strict=True))
-                    self.block(match_arm.body, results)
-            case Loop(label, parameters, initial, body, counter):
-                carried = self._assign_layouts(parameters)
-                self._meet(initial, carried)
-                results = self._assign_layouts(targets)
-                if counter is not None:
-                    self._assign_layouts((counter.index,))
-                    for x, y in zip(carried, results, strict=True):
-                        unify(x, y)
-                self.rounds[label], self.exits[label] = carried, results
-                self.block(body, ())
             case Call(function, arguments):
                 assert isinstance(function, Global)
-                self._meet(arguments, tuple(of[p] for p in self.functions[function.name].parameters))
+                self.meet(arguments, tuple(of[p] for p in self.functions[function.name].parameters))
                 of[targets[0]] = self.layouts.results[function.name]
             case Construct(definition, constructor, arguments):
                 layout = self._assign_layouts(targets)[0]
                 layout = layout.pool.element if isinstance(layout, RowLayout) else layout
                 assert isinstance(layout, DataLayout)
-                self._meet(arguments, layout.fields[definition.index(constructor)])
+                self.meet(arguments, layout.fields[definition.index(constructor)])
             case RefNew(content):
                 layout = self._assign_layouts(targets)[0]
                 assert isinstance(layout, RowLayout)
-                self._meet((content,), (layout.pool.element,))
+                self.meet((content,), (layout.pool.element,))
             case RefRead(reference):
                 layout = atom(reference)
                 assert isinstance(layout, RowLayout)
@@ -526,11 +493,11 @@ class _LayoutAnalysis:
             case RefWrite(reference, content):
                 layout = atom(reference)
                 assert isinstance(layout, RowLayout)
-                self._meet((content,), (layout.pool.element,))
+                self.meet((content,), (layout.pool.element,))
             case Shadow(reference, _, initial, slot):
                 layout, shadow = atom(reference), self._assign_layouts(targets)[0]
                 assert isinstance(layout, RowLayout) and isinstance(shadow, RowLayout)
-                self._meet((initial,), (shadow.pool.element,))
+                self.meet((initial,), (shadow.pool.element,))
                 if slot not in layout.pool.shadows:
                     layout.pool.shadows.append(slot)
             case StackNew(element):
@@ -538,7 +505,7 @@ class _LayoutAnalysis:
             case StackPush(stack, pushed) | StackSet(stack, _, pushed):
                 layout = of[targets[0]] = atom(stack)
                 assert isinstance(layout, StackLayout)
-                self._meet((pushed,), (layout.pool.element,))
+                self.meet((pushed,), (layout.pool.element,))
             case StackPrefix(stack):
                 of[targets[0]] = atom(stack)
             case StackGet(stack, _):

@@ -51,7 +51,7 @@ from relay.ir.expr import (
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.sizes.facts import assume_facts
 from relay.ir.surface import Apply
-from relay.ir.traverse import walk
+from relay.ir.traverse import bodies, walk, yields
 from relay.ir.types import (
     BOOL,
     DataType,
@@ -229,10 +229,8 @@ class _Checker(Values):
     def may_end(self, expression: Expr) -> bool:
         """True if execution can continue after an expression (which has been checked already)."""
         match expression:
-            case If(arms, orelse):
-                return any(isinstance(b.terminator, Yield) for b in (*(a.body for a in arms), orelse))
-            case Match(_, match_arms):
-                return any(isinstance(a.body.terminator, Yield) for a in match_arms)
+            case If() | Match():
+                return bool(yields(expression))
             case Loop(label, counter=counter):
                 return counter is not None or label in self.left
             case _:
@@ -279,7 +277,6 @@ class _Checker(Values):
         inside = attrs.evolve(around, yields=targets)
         match branch:
             case If(arms, orelse):
-                bodies: list[Block] = [*(a.body for a in arms), orelse]
                 for arm in arms:
                     # A condition may leave too, except in the structured form.
                     no_exit = None if self.structured else around.innermost
@@ -288,7 +285,6 @@ class _Checker(Values):
                     self.block(arm.body, inside)
                 self.block(orelse, inside)
             case Match(value, match_arms):
-                bodies = [a.body for a in match_arms]
                 type_ = self.atom(value)
                 if not isinstance(type_, DataType):
                     raise self.fail(f"`match` on {show(type_)}, which is not a data type")
@@ -303,7 +299,7 @@ class _Checker(Values):
                     self.check_equal_types(f"the fields of {constructor.name}", types, constructor.fields)
                     self.block(match_arm.body, inside, match_arm.fields)
         if self.structured:
-            yielding = {isinstance(b.terminator, Yield) for b in bodies if not isinstance(b.terminator, Dead)}
+            yielding = {isinstance(b.terminator, Yield) for b in bodies(branch) if not isinstance(b.terminator, Dead)}
             if len(yielding) > 1:
                 raise self.fail("some arms yield and others leave")
             if yielding == {False} and targets:

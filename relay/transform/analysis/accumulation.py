@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay.ir.expr import Atom, Binding, Block, Exit, If, Loop, LoopLabel, Next, OpCall, Var, Yield
-from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands, walk
+from relay.ir.expr import Atom, Binding, Block, Exit, If, Loop, LoopLabel, Next, OpCall, Var
+from relay.ir.traverse import all_blocks, blocks, bodies, operands, terminator_operands, walk, yields
 from relay.operator import ADDITION
 
 
@@ -77,10 +77,9 @@ def _loop(loop: Loop, targets: Sequence[Var], sums: set[Atom]) -> bool:
 def _branch(branch: If, targets: Sequence[Var], sums: set[Atom]) -> bool:
     if _reads([arm.condition for arm in branch.arms], sums):
         return False
-    bodies = [*(arm.body for arm in branch.arms), branch.orelse]
-    if not all(_adds_only(body, sums) for body in bodies):
+    if not all(_adds_only(body, sums) for body in bodies(branch)):
         return False
-    return _results([b.terminator.values for b in bodies if isinstance(b.terminator, Yield)], targets, sums)
+    return _results(yields(branch), targets, sums)
 
 
 def _results(ends: Sequence[Sequence[Atom]], targets: Sequence[Var], sums: set[Atom]) -> bool:

@@ -10,10 +10,10 @@ from collections import Counter
 
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
 from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
-from relay.ir.traverse import all_blocks, count_bindings
+from relay.ir.tail_positions import leaves, tail_branch, with_yields
+from relay.ir.traverse import count_bindings, returns
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes
-from relay.transform.analysis.tail_positions import leaves, tail_branch, with_yields
 from relay.transform.cleanup.dead_code import drop_unreachable
 from relay.transform.core.rebuilding import with_body, with_functions
 from relay.transform.module_pass import pass_about
@@ -49,9 +49,7 @@ def inline(module: Module, small: int = SMALL) -> Module:
 
 def _leaves_at_end(function: Function) -> bool:
     """True if the function is left, and only at terminators at the end of its body."""
-    exits = sum(
-        1 for b in all_blocks(function.body) if isinstance(b.terminator, Exit) and b.terminator.label is function.label
-    )
+    exits = sum(1 for _ in returns(function))
     return exits > 0 and exits == sum(1 for leaf in leaves(function.body) if leaf.label is function.label)
 
 

@@ -32,13 +32,12 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import map_blocks
-from relay.ir.traverse import blocks, bound_variables, operands, terminator_operands
+from relay.ir.rebuild import map_blocks, map_branch
+from relay.ir.traverse import blocks, bodies, bound_variables, operands, terminator_operands
 from relay.ir.types import BOOL, INT32, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.loop_analysis import elements, exceeds
-from relay.transform.analysis.tail_positions import bodies, map_branch
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import pass_about
 

@@ -45,11 +45,10 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import map_atoms, map_terminator, rebind, rebuild_block
-from relay.ir.traverse import all_blocks
+from relay.ir.rebuild import map_atoms, map_branch, map_terminator, rebind, rebuild_block
+from relay.ir.traverse import all_blocks, yields
 from relay.operator import Operator, lookup
 from relay.operator.rewriting import Application, Equation, Exactness, equations_of
-from relay.transform.analysis.tail_positions import map_branch
 from relay.transform.cleanup.algebra import Rule, rules_for
 from relay.transform.core.rebuilding import map_bodies, select
 from relay.transform.module_pass import module_pass
@@ -286,7 +285,7 @@ class _Simplifier:
         if not arms:
             return self.splice(chosen, targets, out)
         made = If(tuple(arms), self.block(chosen), branch.span)
-        self.join(made, [*(a.body for a in made.arms), made.orelse], targets, out)
+        self.join(made, targets, out)
         return None
 
     def match(self, match_: Match, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
@@ -298,7 +297,7 @@ class _Simplifier:
             self.atoms.update(zip(arm.fields, known.arguments, strict=True))
             return self.splice(arm.body, targets, out)
         arms = tuple(MatchArm(a.constructor, a.fields, self.block(a.body)) for a in match_.arms)
-        self.join(Match(value, arms, match_.span), [a.body for a in arms], targets, out)
+        self.join(Match(value, arms, match_.span), targets, out)
         return None
 
     def splice(self, block: Block, targets: tuple[Var, ...], out: list[Binding]) -> Terminator | None:
@@ -314,16 +313,16 @@ class _Simplifier:
         self.atoms.update(zip(targets, end.values, strict=True))
         return None
 
-    def join(self, made: If | Match, bodies: list[Block], targets: tuple[Var, ...], out: list[Binding]) -> None:
+    def join(self, made: If | Match, targets: tuple[Var, ...], out: list[Binding]) -> None:
         """Append a branch, without those targets that get the same atom from every arm."""
-        yields = [b.terminator.values for b in bodies if isinstance(b.terminator, Yield)]
-        if len(yields) >= 2 and targets:
+        ends = yields(made)
+        if len(ends) >= 2 and targets:
             # A variable that several arms yield is bound outside of all of them.
-            keep = tuple(any(not _is_same_atom(v[i], yields[0][i]) for v in yields) for i in range(len(targets)))
+            keep = tuple(any(not _is_same_atom(v[i], ends[0][i]) for v in ends) for i in range(len(targets)))
             if not all(keep):
                 for i, target in enumerate(targets):
                     if not keep[i]:
-                        self.equate(target, yields[0][i])
+                        self.equate(target, ends[0][i])
                 targets = select(targets, keep)
                 made = _map_yields(made, keep)
         out.append(Binding(targets, made))

@@ -23,8 +23,10 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
+from relay.ir.rebuild import map_branch
+from relay.ir.tail_positions import Leaf, leaves, replace_leaves, with_yields
+from relay.ir.traverse import Branch
 from relay.ir.types import Constructor, DataDefinition, DataType, Type
-from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, with_yields
 
 DONE = "Done"
 

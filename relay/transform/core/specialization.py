@@ -27,7 +27,6 @@ from relay.ir.expr import (
     Call,
     CustomGradient,
     Derivative,
-    Exit,
     Function,
     Global,
     Grad,
@@ -38,7 +37,7 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import copy_function
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import all_blocks, blocks, operands
+from relay.ir.traverse import blocks, operands, returns
 from relay.ir.types import DataDefinition, FunctionType, Type
 from relay.transform.analysis.graph import strong_components
 from relay.transform.core.defunctionalization import ApplyFunctions, finish
@@ -247,9 +246,7 @@ class _Specializer:
         """True if a function is left at the end of its body only."""
         known = self.exits.get(function)
         if known is None:
-            exits = (b.terminator for b in all_blocks(function.body))
-            leaving = sum(1 for t in exits if isinstance(t, Exit) and t.label is function.label)
-            known = self.exits[function] = leaving == 1 and isinstance(function.body.terminator, Exit)
+            known = self.exits[function] = list(returns(function)) == [function.body.terminator]
         return known
 
     def _resolve(

@@ -50,10 +50,19 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import copy_expression, map_terminator
-from relay.ir.traverse import all_blocks, blocks, bound_variables, free_variables, operands, terminator_operands, walk
+from relay.ir.rebuild import copy_expression, map_branch, map_terminator
+from relay.ir.tail_positions import Leaf, leaves, replace_leaves, with_yields
+from relay.ir.traverse import (
+    Branch,
+    all_blocks,
+    blocks,
+    bound_variables,
+    free_variables,
+    operands,
+    terminator_operands,
+    walk,
+)
 from relay.ir.types import DataDefinition
-from relay.transform.analysis.tail_positions import Branch, Leaf, leaves, map_branch, replace_leaves, with_yields
 from relay.transform.core.exits import ReifiedExits, variable_types
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.module_pass import module_pass

@@ -53,7 +53,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import substitute
-from relay.ir.traverse import NESTING, all_blocks, blocks, free_variables, operands, terminator_operands, walk
+from relay.ir.traverse import NESTING, all_blocks, blocks, free_variables, operands, terminator_operands, walk, yields
 from relay.ir.types import BOOL, INT32, BaseType, StackType, TensorType, Type, scalar, show
 from relay.operator import Emitter, Value, lookup
 
@@ -105,22 +105,16 @@ def _varying_variables(loop: Loop, axis: str) -> set[Var]:
             return found
 
 
-_Ways: TypeAlias = dict[object, list[tuple[Atom, ...]]]
+_Ways: TypeAlias = dict[LoopLabel, list[tuple[Atom, ...]]]
 
 
 def _ways(block: Block) -> _Ways:
-    """The blocks that lead to each loop's next round or end, by its label, and to each branch's end, by the branch."""
+    """The values with which blocks lead to each loop's next round or end."""
     found: _Ways = {}
     for inner in all_blocks(block):
         end = inner.terminator
         if isinstance(end, Next | Exit):
             found.setdefault(end.label, []).append(end.values)
-    for binding in walk(block):
-        if isinstance(binding.value, If | Match):
-            bodies = [a.body for a in binding.value.arms]
-            bodies += [binding.value.orelse] if isinstance(binding.value, If) else []
-            ends = [b.terminator for b in bodies]
-            found[binding.value] = [e.values for e in ends if isinstance(e, Yield)]
     return found
 
 
@@ -142,9 +136,9 @@ def _varies(binding: Binding, found: Set[Var], axis: str, ways: _Ways) -> bool:
         case If():
             conditions = [arm.condition.terminator for arm in value.arms]
             asked = [c.values[0] for c in conditions if isinstance(c, Yield)]
-            return any(_in(a, found) for a in (*asked, *(a for way in ways[value] for a in way)))
+            return any(_in(a, found) for a in (*asked, *(a for way in yields(value) for a in way)))
         case Match():
-            return _in(value.value, found) or any(_in(a, found) for way in ways[value] for a in way)
+            return _in(value.value, found) or any(_in(a, found) for way in yields(value) for a in way)
         case Loop():
             inner = (a for way in ways.get(value.label, ()) for a in way)
             counts = () if value.counter is None else (value.counter.count,)

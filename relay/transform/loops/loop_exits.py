@@ -32,7 +32,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, free_variables, terminator_operands
+from relay.ir.traverse import all_blocks, bodies, free_variables, terminator_operands
 from relay.ir.types import BOOL, BaseType, TensorType, scalar
 from relay.transform.loops.rounds import Unsupported
 
@@ -116,7 +116,7 @@ def _counting(block: Block, label: LoopLabel, index: Var) -> Block:
 
 def _leaves(value: Expr, label: LoopLabel) -> bool:
     """True if a branch starts the next round or ends the loop."""
-    return isinstance(value, If) and any(_ends(block, label) for block in (*(a.body for a in value.arms), value.orelse))
+    return isinstance(value, If) and any(_ends(block, label) for block in bodies(value))
 
 
 def _ends(block: Block, label: LoopLabel, kind: type[Next] | type[Exit] | None = None) -> bool:

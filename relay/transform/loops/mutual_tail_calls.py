@@ -38,12 +38,13 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import substitute
 from relay.ir.sizes.data_dependent import mentions
+from relay.ir.tail_positions import tail_branch
+from relay.ir.traverse import bodies
 from relay.ir.types import INT32, DataType, FunctionType, RefType, TupleType, Type, prune, scalar
 from relay.operator import Emitter
 from relay.transform.aggregates.flat_types import undef
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes
-from relay.transform.analysis.tail_positions import tail_branch
 from relay.transform.core.rebuilding import with_body
 
 TailCall: TypeAlias = Callable[[Block], "tuple[int, Call] | None"]
@@ -81,8 +82,7 @@ def _tail_calls(block: Block, tail_call: TailCall) -> list[Call]:
         current = pending.pop()
         branch = tail_branch(current)
         if branch is not None:
-            pending += [arm.body for arm in branch.arms]
-            pending += [branch.orelse] if isinstance(branch, If) else []
+            pending += bodies(branch)
         else:
             last = tail_call(current)
             found += [] if last is None else [last[1]]

@@ -29,8 +29,9 @@ from relay.ir.expr import (
     Project,
     Var,
 )
+from relay.ir.rebuild import map_branch
+from relay.ir.tail_positions import leaves, tail_branch
 from relay.ir.types import TupleType, Type
-from relay.transform.analysis.tail_positions import leaves, map_branch, tail_branch
 from relay.transform.core.rebuilding import with_functions
 from relay.transform.loops.mutual_tail_calls import merge_mutual_functions
 from relay.transform.module_pass import pass_about

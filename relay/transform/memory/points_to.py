@@ -28,29 +28,24 @@ from relay.ir.expr import (
     Expr,
     If,
     Loop,
-    LoopLabel,
     Match,
-    Next,
     RefNew,
     RefRead,
     RefWrite,
-    Terminator,
     Var,
     Yield,
 )
 from relay.ir.rebuild import map_parts, map_terminator
 from relay.ir.sizes.data_dependent import mentions
-from relay.ir.traverse import blocks, bound_variables, operands
+from relay.ir.traverse import all_blocks, blocks, bodies, bound_variables, moves, operands, walk
 from relay.ir.types import INT32, RefType, TensorType, scalar
 from relay.operator import Emitter
 from relay.transform.aggregates.flat_types import undef
-from relay.transform.analysis.tail_positions import bodies
 
 
 def number_references(body: Block) -> Block:
     """A function's body with numbers instead of the references that are chosen among cells that it makes itself."""
-    flow = _PointsTo()
-    flow.block(body, _BlockPlace(None, None), ())
+    flow = _PointsTo(body)
     chosen = flow.number_cells()
     return _ReferenceNumbering(chosen).block(body) if chosen.numbers else body
 
@@ -80,17 +75,23 @@ class _CellNumbering:
 class _PointsTo:
     """The cells that each variable that holds a reference may be, within one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: Block) -> None:
         self.cells: dict[Var, Binding] = {}
         self.places: dict[Var, _BlockPlace] = {}
         self.sources: dict[Var, dict[Var, None]] = {}  # of the variables that branches and loops bind
         self.seen: set[Var] = set()  # references that something else than a read, a write or a choice has
-        self._labels: dict[LoopLabel, tuple[tuple[Var, ...], tuple[Var, ...]]] = {}
+        self._block(body, _BlockPlace(None, None))
+        for values, targets in moves(body):
+            for value, target in zip(values, targets, strict=True):
+                self._flow(value, target)
+        loops = {b.value.label for b in walk(body) if isinstance(b.value, Loop)}
+        for end in (block.terminator for block in all_blocks(body)):
+            if isinstance(end, Exit) and end.label not in loops:
+                self._escape(end.values)
 
-    def block(self, block: Block, place: _BlockPlace, yields: tuple[Var, ...]) -> None:
+    def _block(self, block: Block, place: _BlockPlace) -> None:
         for binding in block.bindings:
             self._binding(binding, place)
-        self._end(block.terminator, yields)
 
     def _binding(self, binding: Binding, place: _BlockPlace) -> None:
         for target in binding.targets:
@@ -106,55 +107,30 @@ class _PointsTo:
             case If() | Match() as branch:
                 self._escape(t for t in bound_variables(branch))
                 self._escape(operands(branch))
-                for target in binding.targets:
-                    self._note(target)
+                self._note(binding.targets)
                 if isinstance(branch, If):
                     for arm in branch.arms:
-                        self.block(arm.condition, _BlockPlace(place, binding, tests=True), ())
+                        self._block(arm.condition, _BlockPlace(place, binding, tests=True))
                 for body in bodies(branch):
-                    self.block(body, _BlockPlace(place, binding), binding.targets)
-            case Loop(label, parameters, initial, body, counter):
-                self._labels[label] = (parameters, binding.targets)
-                for parameter, start in zip(parameters, initial, strict=True):
-                    self.places[parameter] = place
-                    self._flow(start, parameter)
-                for target in binding.targets:
-                    self._note(target)
-                if counter is not None:
-                    self._flows(parameters, binding.targets)
-                self.block(body, _BlockPlace(place, binding, repeated=True), ())
+                    self._block(body, _BlockPlace(place, binding))
+            case Loop(_, parameters, _, body):
+                self.places.update(dict.fromkeys(parameters, place))
+                self._note((*parameters, *binding.targets))
+                self._block(body, _BlockPlace(place, binding, repeated=True))
             case Var() as other:
                 self._flow(other, binding.targets[0])
             case value:
                 self._escape(operands(value))
                 self._escape(binding.targets)
 
-    def _end(self, terminator: Terminator, yields: tuple[Var, ...]) -> None:
-        match terminator:
-            case Yield(values):
-                self._flows(values, yields) if yields else self._escape(values)
-            case Next(label, values):
-                self._flows(values, self._labels[label][0])
-            case Exit(label, values) if label in self._labels:
-                self._flows(values, self._labels[label][1])
-            case Exit(_, values):
-                self._escape(values)
-            case _:
-                pass
-
-    def _flows(self, values: Iterable[Atom], targets: Iterable[Var]) -> None:
-        for value, target in zip(values, targets, strict=True):
-            self._flow(value, target)
-
     def _flow(self, value: Atom, target: Var) -> None:
         if isinstance(target.type, RefType):
-            self._note(target)
             assert isinstance(value, Var)
+            self._note((target,))
             self.sources[target][value] = None
 
-    def _note(self, target: Var) -> None:
-        if isinstance(target.type, RefType):
-            self.sources.setdefault(target, {})
+    def _note(self, targets: Iterable[Var]) -> None:
+        self.sources.update((t, {}) for t in targets if isinstance(t.type, RefType) and t not in self.sources)
 
     def _escape(self, atoms: Iterable[Atom]) -> None:
         self.seen.update(a for a in atoms if isinstance(a, Var) and isinstance(a.type, RefType))
@@ -171,12 +147,12 @@ class _PointsTo:
             if not flows or not cells or len(flows) + len(cells) < len(group) or any(v in self.seen for v in group):
                 continue
             reached = self._points_to_sets(flows)
-            moves = self._moves(flows, reached)
-            if moves is None:
+            hoists = self._hoists(flows, reached)
+            if hoists is None:
                 continue
             chosen.numbers.update({cell: number for number, cell in enumerate(cells)})
             chosen.cells.update({v: tuple(c for c in cells if c in reached[v]) for v in flows})
-            for cell, binding in moves.items():
+            for cell, binding in hoists.items():
                 chosen.hoisted.setdefault(binding, []).append(cell)
                 chosen.written.add(cell)
         return chosen
@@ -217,10 +193,10 @@ class _PointsTo:
                     changed = True
         return reached
 
-    def _moves(self, flows: list[Var], reached: Mapping[Var, set[Var]]) -> dict[Var, Binding] | None:
+    def _hoists(self, flows: list[Var], reached: Mapping[Var, set[Var]]) -> dict[Var, Binding] | None:
         """The cells to create before the branches in which they are created now; None if a cell is not visible to
         all."""
-        moves: dict[Var, Binding] = {}
+        hoists: dict[Var, Binding] = {}
         depths: dict[Var, int] = {}
         for var in flows:
             for cell in reached[var]:
@@ -241,8 +217,8 @@ class _PointsTo:
                 if len(steps) > depths.get(cell, 0):
                     binding = steps[-1].binding
                     assert binding is not None
-                    depths[cell], moves[cell] = len(steps), binding
-        return moves
+                    depths[cell], hoists[cell] = len(steps), binding
+        return hoists
 
     @staticmethod
     def _contains(outer: _BlockPlace, inner: _BlockPlace) -> bool:

@@ -36,9 +36,8 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import map_atoms, map_terminator
-from relay.ir.traverse import all_blocks, blocks, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, blocks, bodies, operands, terminator_operands, walk
 from relay.ir.types import RefType
-from relay.transform.analysis.tail_positions import bodies
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.memory.points_to import number_references
 from relay.transform.module_pass import pass_about

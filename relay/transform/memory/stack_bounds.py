@@ -6,7 +6,7 @@ all its stacks start empty and are filled by counted loops, by at most one entry
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import attrs
@@ -14,19 +14,15 @@ import attrs
 from relay.ir.dims import Dim, product
 from relay.ir.expr import (
     Atom,
-    Block,
     Call,
     Constant,
     Construct,
-    Dead,
     Exit,
     Expr,
     Extent,
     Function,
     Global,
-    If,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
     Next,
@@ -44,13 +40,12 @@ from relay.ir.expr import (
     StackSet,
     Static,
     Var,
-    Yield,
 )
 from relay.ir.sizes.facts import mentions_made
-from relay.ir.traverse import operands
+from relay.ir.tail_positions import leaves
+from relay.ir.traverse import bound_variables, moves, operands, returns, walk
 from relay.ir.types import ANY, INT64, BaseType, StackType, TensorType, TupleType, Type, prune, scalar
 from relay.operator import lookup
-from relay.transform.analysis.tail_positions import leaves
 
 LARGEST_UNUSED = 2**24
 """The most bytes of a stack whose loop may end early, and would leave them unused."""
@@ -111,8 +106,6 @@ class StackAnalysis:
         self.forms: dict[Var, Form] = {}
         self.growths: dict[Var, StackGrowth] = {}  # by the parameter
         self.definitions: dict[Var, Expr] = {}
-        self._rounds: dict[LoopLabel, Sequence[Form]] = {}
-        self._exits: dict[LoopLabel, Sequence[Form]] = {}
         self._loops: list[Loop] = []
         self._results: dict[Var, tuple[Loop, int]] = {}  # of counted loops
         self._pushes: list[StackPush] = []
@@ -120,8 +113,14 @@ class StackAnalysis:
             self._fix(self._new_form(parameter))
         result = _form(function.result)
         self._fix(result)
-        self._exits[function.label] = (result,)
-        self._block(function.body, ())
+        for binding in walk(function.body):
+            if len(binding.targets) == 1:
+                self.definitions[binding.targets[0]] = binding.value
+            self._binding(binding.targets, binding.value)
+        for values, targets in moves(function.body):
+            self._meet(values, [self.forms[t] for t in targets])
+        for end in returns(function):
+            self._meet(end.values, (result,))
         self._find_capacities()
 
     def stack_form(self, atom: Atom) -> Form:
@@ -193,21 +192,6 @@ class StackAnalysis:
         for atom, form in zip(atoms, forms, strict=True):
             self._unify(self.stack_form(atom), form)
 
-    def _block(self, block: Block, yields: Sequence[Form]) -> None:
-        for binding in block.bindings:
-            if len(binding.targets) == 1:
-                self.definitions[binding.targets[0]] = binding.value
-            self._binding(binding.targets, binding.value)
-        match block.terminator:
-            case Yield(values):
-                self._meet(values, yields)
-            case Next(label, values):
-                self._meet(values, self._rounds[label])
-            case Exit(label, values):
-                self._meet(values, self._exits[label])
-            case Dead():
-                pass
-
     def _binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         match value:
             case Var() | Constant():
@@ -218,31 +202,18 @@ class StackAnalysis:
                 form = self.stack_form(whole)
                 assert isinstance(form, tuple)
                 self.forms[targets[0]] = form[index]
-            case If(arms, orelse):
-                results = [self._new_form(t) for t in targets]
-                for arm in arms:
-                    self._block(arm.condition, (scalar(BaseType("bool")),))
-                    self._block(arm.body, results)
-                self._block(orelse, results)
-            case Match(matched, match_arms):
+            case Match(matched):
                 self._fix(self.stack_form(matched))
-                results = [self._new_form(t) for t in targets]
-                for match_arm in match_arms:
-                    for field in match_arm.fields:
-                        self._fix(self._new_form(field))
-                    self._block(match_arm.body, results)
-            case Loop(label, parameters, initial, body, counter):
-                carried = [self._new_form(p) for p in parameters]
-                self._meet(initial, carried)
-                results = [self._new_form(t) for t in targets]
+                for field in bound_variables(value):
+                    self._fix(self._new_form(field))
+                for target in targets:
+                    self._new_form(target)
+            case Loop(_, _, _, _, counter):
+                for variable in (*bound_variables(value), *targets):
+                    self._new_form(variable)
                 if counter is not None:
-                    self._new_form(counter.index)
-                    for x, y in zip(carried, results, strict=True):
-                        self._unify(x, y)
                     self._loops.append(value)
                     self._results.update((t, (value, i)) for i, t in enumerate(targets))
-                self._rounds[label], self._exits[label] = carried, results
-                self._block(body, ())
             case StackPush(stack, pushed):
                 self.forms[targets[0]] = self.stack_form(stack)
                 self._unify(self.kind(stack).element, self.stack_form(pushed))

@@ -19,21 +19,17 @@ from relay.ir.expr import (
     Binding,
     Block,
     Call,
-    Exit,
     Function,
     Global,
     If,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
-    Next,
     OpCall,
     Project,
     Var,
-    Yield,
 )
-from relay.ir.traverse import blocks, operands, terminator_operands, walk
+from relay.ir.traverse import blocks, bound_variables, moves, operands, returns, terminator_operands, walk
 from relay.ir.types import TensorType, TupleType
 from relay.operator import ADDITION, lookup
 
@@ -104,8 +100,12 @@ class _Origins:
                 for position, parameter in enumerate(function.parameters):
                     ours = isinstance(parameter.type, TensorType) and (name, position) not in refused
                     self._meet(parameter, position if ours else None)
-                self.loops: dict[LoopLabel, tuple[tuple[Var, ...], tuple[Var, ...]]] = {}
-                self._block(function.body, ())
+                for binding in walk(function.body):
+                    self._binding(binding)
+                for values, targets in moves(function.body):
+                    self._pass(targets, values)
+                for end in returns(function):
+                    self._return(end.values[0])
             if not self.changed:
                 break
         returned: dict[str, dict[int, int]] = {}
@@ -126,21 +126,6 @@ class _Origins:
                 self._meet(target, None)
             elif value in self.of:
                 self._meet(target, self.of[value])
-
-    def _block(self, block: Block, targets: Sequence[Var]) -> None:
-        for binding in block.bindings:
-            self._binding(binding)
-        match block.terminator:
-            case Yield(values):
-                self._pass(targets, values)
-            case Next(label, values):
-                self._pass(self.loops[label][0], values)
-            case Exit(label, values) if label in self.loops:
-                self._pass(self.loops[label][1], values)
-            case Exit(_, (value,)):
-                self._return(value)
-            case _:
-                pass
 
     def _return(self, value: Atom) -> None:
         origin = self.of.get(value, ()) if isinstance(value, Var) else None
@@ -172,22 +157,14 @@ class _Origins:
             case MakeTuple(items):
                 if all(not isinstance(a, Var) or a in self.of for a in items):
                     self._meet(targets[0], tuple(self.of[a] if isinstance(a, Var) else None for a in items))
-            case If(arms, orelse):
-                for arm in arms:
-                    self._block(arm.condition, ())
-                    self._block(arm.body, targets)
-                self._block(orelse, targets)
-            case Match(_, match_arms):
-                for match_arm in match_arms:
-                    self._pass(match_arm.fields, (None,) * len(match_arm.fields))  # type: ignore[arg-type]
-                    self._block(match_arm.body, targets)
-            case Loop(label, parameters, initial, body, counter):
-                self.loops[label] = parameters, targets
-                self._pass(parameters, initial)
+            case If():
+                pass
+            case Match():
+                for field in bound_variables(binding.value):
+                    self._meet(field, None)
+            case Loop(counter=counter):
                 if counter is not None:
                     self._meet(counter.index, None)
-                    self._pass(targets, parameters)
-                self._block(body, ())
             case _:
                 for target in targets:
                     self._meet(target, None)
@@ -227,7 +204,6 @@ def _misused_parameters(
     ours = {o for p in function.parameters if isinstance(o := origin.get(p), int)}
     wrong = {i for i in ours if i not in own}
     certain = {o for v, count in _uses(function.body, origin).items() if count > 1 for o in _ints(origin.get(v))}
-    constructs = _targets(function.body)
 
     def check(values: Sequence[Atom], targets: Sequence[Var]) -> None:
         for value, target in zip(values, targets, strict=False):
@@ -235,69 +211,34 @@ def _misused_parameters(
             if isinstance(found, tuple) or found != origin.get(target):
                 wrong.update(_ints(found), _ints(origin.get(target)))
 
-    for block, targets in [(function.body, ()), *constructs.blocks]:
-        for binding in block.bindings:
-            match binding.value:
-                case OpCall() as call if len(binding.targets) == 1:
-                    position = updated_operand(call, binding.targets[0], origin)
-                    same = position is not None and origin.get(binding.targets[0]) is not None
-                    others = _origin_parameters(
-                        origin, (a for p, a in enumerate(call.arguments) if not same or p != position)
-                    )
-                    (wrong if call.operator == ADDITION else certain).update(others)
-                case Call(Global(name), arguments):
-                    sums = returned.get(name, {})
-                    wrong.update(_origin_parameters(origin, (a for p, a in enumerate(arguments) if p not in sums)))
-                case Var() as alias:
-                    check((alias,), binding.targets)
-                case Project() | MakeTuple():
-                    pass
-                case Loop(_, parameters, initial, _, counter):
-                    check(initial, parameters)
-                    if counter is not None:
-                        wrong.update(_origin_parameters(origin, (counter.count,)))
-                        check(parameters, binding.targets)
-                case value:
-                    certain.update(_origin_parameters(origin, operands(value)))
-        match block.terminator:
-            case Yield(values):
-                check(values, targets) if targets else wrong.update(_origin_parameters(origin, values))
-            case Next(label, values):
-                check(values, constructs.loops[label][0])
-            case Exit(label, values) if label in constructs.loops:
-                check(values, constructs.loops[label][1])
-            case Exit(_, (value,)):
-                found = origin.get(value) if isinstance(value, Var) else None
-                parts = found if isinstance(found, tuple) else (found,)
-                wrong |= {o for j, part in enumerate(parts) for o in _ints(part) if own.get(o) != j}
-            case _:
-                pass
-    return certain & ours, wrong & ours
-
-
-@attrs.frozen(eq=False)
-class _Constructs:
-    """The blocks inside a body with the variables that they yield to, and the parameters and results of loops."""
-
-    blocks: list[tuple[Block, tuple[Var, ...]]]
-    loops: dict[LoopLabel, tuple[tuple[Var, ...], tuple[Var, ...]]]
-
-
-def _targets(body: Block) -> _Constructs:
-    found = _Constructs([], {})
-    for binding in walk(body):
+    for binding in walk(function.body):
         match binding.value:
-            case If(arms, orelse):
-                found.blocks.extend((arm.condition, ()) for arm in arms)
-                found.blocks.extend((b, binding.targets) for b in (*(arm.body for arm in arms), orelse))
-            case Match(_, match_arms):
-                found.blocks.extend((arm.body, binding.targets) for arm in match_arms)
-            case Loop(label, parameters, _, body):
-                found.blocks.append((body, ()))
-                found.loops[label] = parameters, binding.targets
-            case _:
+            case OpCall() as call if len(binding.targets) == 1:
+                position = updated_operand(call, binding.targets[0], origin)
+                same = position is not None and origin.get(binding.targets[0]) is not None
+                others = (a for p, a in enumerate(call.arguments) if not same or p != position)
+                (wrong if call.operator == ADDITION else certain).update(_origin_parameters(origin, others))
+            case Call(Global(name), arguments):
+                sums = returned.get(name, {})
+                wrong.update(_origin_parameters(origin, (a for p, a in enumerate(arguments) if p not in sums)))
+            case Var() as alias:
+                check((alias,), binding.targets)
+            case Project() | MakeTuple():
                 pass
-    return found
+            case If(arms):
+                asked = (a for arm in arms for a in terminator_operands(arm.condition.terminator))
+                wrong.update(_origin_parameters(origin, asked))
+            case Loop(counter=counter):
+                wrong.update(_origin_parameters(origin, () if counter is None else (counter.count,)))
+            case value:
+                certain.update(_origin_parameters(origin, operands(value)))
+    for values, targets in moves(function.body):
+        check(values, targets)
+    for end in returns(function):
+        found = origin.get(end.values[0]) if isinstance(end.values[0], Var) else None
+        parts = found if isinstance(found, tuple) else (found,)
+        wrong |= {o for j, part in enumerate(parts) for o in _ints(part) if own.get(o) != j}
+    return certain & ours, wrong & ours
 
 
 def _ints(origin: _Origin) -> Iterator[int]:

@@ -12,9 +12,9 @@ import types
 from collections.abc import Iterator, Sequence
 
 from relay.ir.definition import Definition, Scope
-from relay.ir.expr import Atom, Binding, Expr, Function, Global, If, Lambda, MakeTuple, OpCall, Static, Var, Yield
+from relay.ir.expr import Atom, Binding, Expr, Function, Global, If, Lambda, MakeTuple, OpCall, Static, Var
 from relay.ir.surface import Annotated, Apply, Attribute, Unpack
-from relay.ir.traverse import walk
+from relay.ir.traverse import walk, yields
 from relay.operator import Operator, get_env, operators, resolve_name
 from relay.typecheck.elaboration.abstract_values import GlobalFunction, LocalFunction, surface_function
 from relay.typecheck.elaboration.checker import Checker
@@ -113,9 +113,8 @@ def _sources(value: Expr, target: int) -> Sequence[Atom]:
             return arguments
         case MakeTuple(items):
             return items
-        case If(arms, orelse):
-            ends = [block.terminator for block in (*(arm.body for arm in arms), orelse)]
-            return [end.values[target] for end in ends if isinstance(end, Yield)]
+        case If():
+            return [values[target] for values in yields(value)]
         case _:
             return []
 

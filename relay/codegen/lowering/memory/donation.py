@@ -33,7 +33,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, terminator_operands, walk
+from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, returns, terminator_operands, walk
 from relay.ir.types import BFLOAT16, BOOL, TensorType
 from relay.operator import Pattern, lookup
 from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
@@ -62,8 +62,7 @@ def donation(
 ) -> Donation:
     """The plan for an entry that is not called by others. `donated` are the positions of its donated parameters."""
     body, terminator = function.body, function.body.terminator
-    inner = [block for block in all_blocks(body) if block is not body]
-    if not donated or any(isinstance(b.terminator, Exit) and b.terminator.label is function.label for b in inner):
+    if not donated or any(end is not terminator for end in returns(function)):
         return NOTHING
     match terminator:
         case Yield(values) | Exit(_, values):

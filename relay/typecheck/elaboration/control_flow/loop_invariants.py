@@ -22,10 +22,9 @@ from relay.ir.expr import (
     Static,
     Terminator,
     Var,
-    Yield,
 )
 from relay.ir.surface import Annotated, ForEach, Index, Unpack
-from relay.ir.traverse import all_blocks, walk
+from relay.ir.traverse import all_blocks, walk, yields
 
 Place: TypeAlias = tuple[int, ...]
 """The path to a component of a tuple."""
@@ -92,9 +91,8 @@ class LoopInvariants:
                 return self._origin(whole, (index, *place), root)
             case Unpack(whole, _):
                 return self._origin(whole, (target, *place), root)
-            case If(arms, orelse):
-                ends = [block.terminator for block in (*(a.body for a in arms), orelse)]
-                return self._common_origin([e.values[target] for e in ends if isinstance(e, Yield)], place, root)
+            case If():
+                return self._common_origin([values[target] for values in yields(value)], place, root)
             case ForEach(parameters=parameters, initial=initial) if target < len(parameters):
                 kept = self._keeps(value, target, place)
                 return self._origin(initial[target], place, root) if kept else None

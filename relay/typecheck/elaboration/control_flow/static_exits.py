@@ -26,7 +26,7 @@ from relay.ir.expr import (
 )
 from relay.ir.sizes.facts import mentions_made
 from relay.ir.surface import Annotated, Apply, Attribute, ForEach, Index, Unpack
-from relay.ir.traverse import blocks, walk
+from relay.ir.traverse import blocks, bodies, walk
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
 
@@ -52,8 +52,8 @@ def deciding_parameters(loop: Loop) -> frozenset[int]:
                 found.add(positions[read])
             case OpCall(_, arguments):
                 pending += arguments
-            case If(arms, orelse):
-                ends = [b.terminator for b in (*(arm.body for arm in arms), orelse)]
+            case If(arms):
+                ends = [b.terminator for b in bodies(value)]
                 pending += [end.values[position] if isinstance(end, Yield) else None for end in ends]
                 pending += map(_condition, arms)
             case Var() | Annotated() | Unpack() | Index() as expression:

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 from relay.errors import DifferentiationError, InternalError, Label, RelayError, Span
 from relay.ir.derivative import has_gradient
 from relay.ir.expr import (
     Atom,
-    Block,
     Call,
     Construct,
-    Exit,
     Expr,
     Function,
     Global,
     If,
     Lambda,
     Loop,
-    LoopLabel,
     MakeTuple,
     Match,
-    Next,
     OpCall,
     RefWrite,
     StackPush,
     StackSet,
     Var,
-    Yield,
 )
-from relay.ir.traverse import operands
+from relay.ir.traverse import moves, operands, returns, walk
 from relay.ir.types import NONE, UNIT, BaseType, FunctionType, TensorType, TupleType, prune, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -127,9 +121,6 @@ def _is_float(var: Var) -> bool:
     return isinstance(base, BaseType) and base.is_float
 
 
-_Labels: TypeAlias = Mapping[LoopLabel, tuple[Sequence[Var], "tuple[Var, ...] | list[Var]"]]
-"""The targets of a Next and an Exit: the parameters of a loop, and its results or those of a function."""
-
 LONGEST_TEXT = 40
 """The number of characters of the user's code that are shown for a variable without a name."""
 
@@ -158,7 +149,12 @@ class _Graph:
             for parameter in function.parameters:
                 self.sources.setdefault(parameter, [])
                 self.spans[parameter] = parameter.span
-            self._block(function.body, (), {function.label: ((), found)})
+            for binding in walk(function.body):
+                self._binding(binding.value, binding.targets)
+            for values, targets in moves(function.body):
+                self._flow(values, targets)
+            for end in returns(function):
+                found += [v for v in end.values if isinstance(v, Var)]
         return found
 
     def _callee_function(self, function: Atom) -> Function | None:
@@ -172,63 +168,33 @@ class _Graph:
             case _:
                 return None
 
-    def _block(self, block: Block, yields: Sequence[Var], labels: _Labels) -> None:
-        """Follow a block inside of these loops, whose Yield gives these variables their values."""
-        for binding in block.bindings:
-            value, targets = binding.value, binding.targets
-            for target in targets:
-                self.spans[target], self.values[target] = value.span, value
-                self.sources.setdefault(target, [])
-            match value:
-                case If() | Loop() | Match():
-                    self._construct(value, targets, labels)
-                case Call(function, arguments) if (callee := self._callee_function(function)) is not None:
-                    self._flow(arguments, callee.parameters)
-                    self.sources[targets[0]] += self._read(callee)
-                case (
-                    RefWrite(Var() as reference, content)
-                    | StackPush(Var() as reference, content)
-                    | StackSet(Var() as reference, _, content)
-                ):
-                    self._flow((content,), (reference,))
-                    self._flow((reference,), targets)
-                case _:
-                    for target in targets:
-                        self._flow(tuple(operands(value)), (target,) * len(tuple(operands(value))))
-        match block.terminator:
-            case Yield(values):
-                self._flow(values, yields)
-            case Next(label, values) if label in labels:
-                self._flow(values, labels[label][0])
-            case Exit(label, values) if label in labels:
-                results = labels[label][1]
-                if isinstance(results, list):
-                    results += [v for v in values if isinstance(v, Var)]
-                else:
-                    self._flow(values, results)
-            case _:
-                pass
-
-    def _construct(self, value: If | Loop | Match, targets: tuple[Var, ...], labels: _Labels) -> None:
+    def _binding(self, value: Expr, targets: tuple[Var, ...]) -> None:
+        for target in targets:
+            self.spans[target], self.values[target] = value.span, value
+            self.sources.setdefault(target, [])
         match value:
-            case If(arms, orelse):
-                for arm in arms:
-                    self._block(arm.condition, (), labels)
-                    self._block(arm.body, targets, labels)
-                self._block(orelse, targets, labels)
-            case Loop(label, parameters, initial, body, counter):
-                self._flow(initial, parameters)
-                if counter is not None:
-                    self._flow(parameters, targets)
-                self._block(body, (), {**labels, label: (parameters, targets)})
+            case If() | Loop():
+                pass
             case Match(matched, match_arms):
                 made = self.values.get(matched) if isinstance(matched, Var) else None
-                for match_arm in match_arms:
-                    if isinstance(made, Construct) and made.constructor == match_arm.constructor:
-                        self._flow(made.arguments, match_arm.fields)
+                for arm in match_arms:
+                    if isinstance(made, Construct) and made.constructor == arm.constructor:
+                        self._flow(made.arguments, arm.fields)
                     else:
-                        self._flow((matched,) * len(match_arm.fields), match_arm.fields)
-                    self._block(match_arm.body, targets, labels)
+                        self._flow((matched,) * len(arm.fields), arm.fields)
+            case Call(function, arguments) if (callee := self._callee_function(function)) is not None:
+                self._flow(arguments, callee.parameters)
+                self.sources[targets[0]] += self._read(callee)
+            case (
+                RefWrite(Var() as reference, content)
+                | StackPush(Var() as reference, content)
+                | StackSet(Var() as reference, _, content)
+            ):
+                self._flow((content,), (reference,))
+                self._flow((reference,), targets)
+            case _:
+                for target in targets:
+                    self._flow(operands(value), (target,) * len(operands(value)))
 
     def _flow(self, values: Sequence[Atom], targets: Sequence[Var]) -> None:
         for value, target in zip(values, targets, strict=False):

@@ -25,7 +25,7 @@ from relay.errors import RelayError, Span
 from relay.ir.dims import DimExpr
 from relay.ir.expr import Binding, Block, Constant, Expr, Function, Global, If, Loop, OpCall, Static, Var, Yield
 from relay.ir.surface import Apply, Attribute, ForEach, Index
-from relay.ir.traverse import operands
+from relay.ir.traverse import blocks, operands
 from relay.ir.types import NONE, Application, FunctionType, Kind, TensorType, TupleType, Type, TypeId, Unknown, prune
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import Context, DynamicValue
@@ -73,9 +73,8 @@ def _is_decided(checker: Checker, context: Context, value: Expr, targets: Sequen
             return True
         case Apply(Global("len")) if is_open:
             return True
-        case If(arms, orelse):
-            ends = [*(a.condition for a in arms), *(a.body for a in arms), orelse]
-            return all(decides(checker, block) or _is_constant(block) for block in ends)
+        case If():
+            return all(decides(checker, block) or _is_constant(block) for block in blocks(value))
         case OpCall() | Apply() | Index():
             used = [atom for atom in operands(value) if isinstance(atom, Var)]
             if used and all(v in known for v in used):

@@ -10,40 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from relay.errors import InternalError
-from relay.ir.expr import (
-    Arm,
-    Binding,
-    Block,
-    Dead,
-    Exit,
-    If,
-    LoopLabel,
-    Match,
-    MatchArm,
-    Next,
-    Var,
-    Yield,
-)
+from relay.ir.expr import Binding, Block, Dead, Exit, If, LoopLabel, Match, Next, Var, Yield
+from relay.ir.rebuild import map_branch
+from relay.ir.traverse import Branch, bodies
 
-Branch: TypeAlias = If | Match
 Leaf: TypeAlias = Exit | Next
-
-
-def bodies(branch: Branch) -> Iterator[Block]:
-    """The blocks that a branch chooses from: without the conditions."""
-    for arm in branch.arms:
-        yield arm.body
-    if isinstance(branch, If):
-        yield branch.orelse
-
-
-def map_branch(branch: Branch, change: Callable[[Block], Block]) -> Branch:
-    """The branch with other bodies; conditions and fields stay."""
-    match branch:
-        case If(arms, orelse, span):
-            return If(tuple(Arm(a.condition, change(a.body)) for a in arms), change(orelse), span)
-        case Match(value, match_arms, span):
-            return Match(value, tuple(MatchArm(a.constructor, a.fields, change(a.body)) for a in match_arms), span)
 
 
 def tail_branch(block: Block) -> Branch | None:
@@ -57,14 +28,14 @@ def tail_branch(block: Block) -> Branch | None:
 
 def leaves(part: Block | Branch) -> Iterator[Leaf]:
     """The leaves of a block in tail form, or of a branch of such blocks, in order."""
-    pending = [part] if isinstance(part, Block) else list(bodies(part))[::-1]
+    pending = [part] if isinstance(part, Block) else bodies(part)[::-1]
     while pending:
         block = pending.pop()
         if isinstance(block.terminator, Exit | Next):
             yield block.terminator
         branch = tail_branch(block)
         if branch is not None:
-            pending += list(bodies(branch))[::-1]
+            pending += bodies(branch)[::-1]
 
 
 def replace_leaves(block: Block, change: Callable[[Leaf], Block]) -> Block:
