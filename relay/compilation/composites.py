@@ -98,7 +98,7 @@ class Composer:
 def _at_the_call(error: TypeCheckError, composition: Composition) -> TypeCheckError:
     """An error in a body, at the place of the operator's call; a place in a body of the user's is a note."""
     notes = list(error.notes)
-    if error.span is not None and not composition.function.__module__.startswith("relay."):
+    if error.span is not None and not str(composition.function.__module__).startswith("relay."):
         notes.append(f"in {composition.name}, at {error.span}")
     kind = type(error) if isinstance(error, TypeMismatch) else TypeMismatch
     return kind(error.message, notes=tuple(notes), help=error.help)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from agreement import assert_close
+from agreement import assert_close, assert_modes_agree
 from guarded import guarded
 from matrix import sample
 from symbolic_sizes import ALL, all_axes, elaborated, outcome, resized, values
@@ -306,6 +306,22 @@ def test_windows_and_diagonals_need_no_numbers(caplog: pytest.LogCaptureFixture)
                 assert_close(one.numpy(), other.numpy(), rtol=1e-9)
     compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("compiling")]
     assert len(compiled) == 2 and compiled[1].endswith("with sizes x_0, x_2")
+
+
+def test_a_start_that_is_a_remainder_of_the_size(caplog: pytest.LogCaptureFixture) -> None:
+    """Where sizes are divided, the program guards against the divisor 0, which is no other size."""
+
+    @relay(dynamic=True)
+    def later(x):
+        n = len(x)
+        x[3 % n :] *= 2.0
+        x[: 7 // n] += 1.0
+        return x
+
+    with caplog.at_level(logging.WARNING, "relay.compile"):
+        for size in (5, 2, 1, 9, 3):
+            assert_modes_agree(later, np.arange(float(size)))
+    assert not caplog.records
 
 
 def test_extents_that_are_written_in_two_ways_meet() -> None:

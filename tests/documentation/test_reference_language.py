@@ -483,10 +483,10 @@ CLAIMS = [
         ([1.0, 4.0], [2.0, 4.0], 1.0),
     ),
     Claim(
-        "Of two integer dtypes the result has the one that holds both.",
-        "return (a + b) << 40",
+        "Of two integer dtypes the result has the one that holds both, and so has a variable that is of the one or the other where paths meet.",
+        "n = a if a > 5 else b\nreturn (a + b) << 40, n << 40",
         (np.int64(1), np.int32(1)),
-        2 << 40,
+        (2 << 40, 1 << 40),
     ),
     Claim(
         "A float is stored in an array of integers only after `x.astype(..)`.",

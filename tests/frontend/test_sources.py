@@ -97,6 +97,13 @@ def test_a_text_given_to_exec() -> None:
     assert float(execute("@relay\ndef f(x):\n    return x - 1.0\n", "<exec 1>")["f"](3.0)) == 2.0
 
 
+def test_functions_without_a_module_are_read() -> None:
+    text = "def double(x):\n    return x * 2.0\n\n@relay\ndef f(x):\n    return double(x) - 1.0\n"
+    found = execute(text, "<exec 4>")
+    assert found["double"].__module__ is None
+    assert float(found["f"](3.0)) == 5.0
+
+
 def test_a_name_of_a_text_that_is_used_again() -> None:
     old = execute("def f(x):\n    return x - 1.0\n", "<exec 2>")["f"]
     new = execute("def f(x):\n    return x - 2.0\n", "<exec 2>")["f"]

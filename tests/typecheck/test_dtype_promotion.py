@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +66,49 @@ def test_what_is_stored_takes_the_dtype_of_its_place() -> None:
 
     with pytest.raises(TypeMismatch, match="cannot store a float64 value in an int64 tensor"):
         cut_off(N, X)
+
+
+PATHS = """
+def whole(x, n):
+    a = int(n[0]) if x[0] > 0.0 else int(np.argmax(x))
+    b, c = 5, int(np.argmin(x))
+    if x[1] > 0.0:
+        b = int(n[1])
+    elif x[2] > 0.0:
+        b = c
+    return a, b
+
+def loops(x, n):
+    i, same = 0, 0
+    a, b = int(n[2]) + 3, int(np.argmax(x)) + 1
+    while b:
+        a, b = b, a % b
+    for k in range(3):
+        same += int(n[k]) == i
+        i = (i + int(np.argmax(x))) % 17
+    return a, i, same
+
+def arrays(x, n):
+    order = np.argsort(x) if x[0] < x[1] else n
+    kept = n
+    for _ in range(2):
+        kept = np.argsort(x[kept % 3])
+    return order, kept, n[0] if x[0] > 9.0 else np.argmax(x)
+
+def called(x, n):
+    def lower(v):
+        return v + 1 if v < 3 else int(np.argmax(x))
+    return lower(int(n[0])), lower(2), max(int(n[1]), int(np.argmax(x)))
+"""
+
+
+@pytest.mark.parametrize("name", ["whole", "loops", "arrays", "called"])
+def test_integers_of_two_dtypes_meet_where_paths_do(name: str) -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(PATHS, scope)
+    function = rl.from_source(PATHS, {"np": np})[name]  # type: ignore[index]
+    for x in (X, -X):
+        assert_modes_agree(function, x, N, expected=scope[name](x, N))
 
 
 def test_two_dtypes_of_floats_stay_an_error() -> None:

@@ -123,6 +123,52 @@ def held(x, n):
         note(x)
     return cell.value
 
+def count(x, n):
+    found = None
+    for v in x[1:]:
+        if v * n > 7.0:
+            found = v - 3.0
+    k = 2.0 if found else 1.0
+    return k, found or x[1], (found and 2.0 * found) is None, bool(found), not found
+
+def whole(x, n):
+    found = None
+    for v in x:
+        if v * n > 3.0:
+            found = v
+    if not found:
+        return -1.0
+    assert found
+    if x[0] < n and found:
+        return found + 1.0
+    return found
+
+def several(x, n):
+    xs, text, pair = None, None, None
+    if n > 1:
+        xs, text, pair = [v for v in x if v > n], "yes" if n > 2 else "", (x[n - 1], n)
+    return len(xs) if xs else -1, len(text or "no"), pair[0] if pair and pair[0] > 2.0 else 0.0
+
+def going(x, n):
+    v, rounds = None, 0
+    if n > 0:
+        v = x[n - 1]
+    while v:
+        rounds += 1
+        v = None if rounds > 5 else v - 1.0
+    return rounds, v is None
+
+def chosen(x, n):
+    kept = [v if v > n else None for v in x]
+    return sum(1 for v in kept if v), [v for v in kept if v and v < 5.0]
+
+def integers(x, n):
+    best = None
+    for i in range(n):
+        if x[i] > 1.0:
+            best = int(np.argmax(x)) if best is None else int(np.int64(n))
+    return best or -1
+
 def masked(x, n):
     m = None
     while n > 0:
@@ -141,9 +187,9 @@ def _names(text: str) -> list[str]:
 def test_programs_do_what_python_does(name: str) -> None:
     if name == "better":
         return
-    scope: dict[str, Any] = {"R": R}
+    scope: dict[str, Any] = {"R": R, "np": np}
     exec(PROGRAMS, scope)
-    function = R.from_source(PROGRAMS, {"R": R})[name]
+    function = R.from_source(PROGRAMS, {"R": R, "np": np})[name]
     x = np.array([1.0, 3.0, 2.0, 5.0])
     for n in (0, 1, 4):
         wanted = scope[name](x, n)

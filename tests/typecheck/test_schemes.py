@@ -496,3 +496,23 @@ def test_nobody_has_to_tell_what_functions_take_that_nothing_calls(body: str) ->
     assert isinstance(function, R.RelayFunction)
     assert str(function.type).startswith("forall (A: Type")
     assert np.asarray(function.interpret(np.arange(3.0), True)).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_what_decides_a_branch_is_one_number() -> None:
+    """Of a parameter of any shape, too: Python's numbers are true if they are not 0."""
+    texts = {
+        "def f(k, m):\n    a, b = abs(k) + 12, abs(m) + 1\n    while b:\n        a, b = b, a % b\n    return a\n": (
+            "forall (bt: BaseType). fn(Tensor[bt, ()], Tensor[bt, ()]) -> Tensor[bt, ()] where bt is float or int"
+        ),
+        "def f(x, k):\n    assert k % 3\n    return x if not (k // 2) else -x\n": (
+            "forall (bt: BaseType) (s1: Shape) (bt2: BaseType). fn(Tensor[bt, s1], Tensor[bt2, ()]) -> Tensor[bt, s1]"
+            " ! {assert} where bt is float or int, bt2 is float or int"
+        ),
+        "def f(x):\n    return x[0] * 2 if x[0] else x[1]\n": (
+            "forall (A: Type) (bt: BaseType) (s1: Shape). fn(A) -> Tensor[bt, s1]"
+            " where index(A, 0), index(A, 0) == Tensor[bt, s1], index(A, 1) == Tensor[bt, s1], bt is float or int"
+        ),
+    }
+    for text, expected in texts.items():
+        function = R.from_source(text)
+        assert isinstance(function, R.RelayFunction) and str(function.type) == expected, text

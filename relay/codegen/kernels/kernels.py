@@ -550,7 +550,7 @@ class Extents:
         made = _ARITHMETIC.get(type(value))
         if made is None:
             raise ValueError(f"{value} is not a size")
-        return made(self.dim(value.a), self.dim(value.b))
+        return made(self.dim(value.a), self.dim(tir.second_operand(value)))
 
 
 _ARITHMETIC: dict[type, Callable[[Dim, Dim], Dim]] = {

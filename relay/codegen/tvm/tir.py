@@ -71,6 +71,13 @@ def arithmetic(dim: DimExpr, value: Callable[[Dim], Expression]) -> Expression:
     return total
 
 
+def second_operand(value: Expression) -> Expression:
+    """That of a binary expression. A quotient's divisor is what `arithmetic` was given, and not at least 1."""
+    divisor = value.b
+    guarded = isinstance(value, tirx.FloorDiv) and isinstance(divisor, tirx.Max)
+    return divisor.a if guarded and isinstance(divisor.b, tirx.IntImm) and int(divisor.b.value) == 1 else divisor
+
+
 def magnitude(dim: Dim, value: Callable[[Dim], Expression]) -> Expression:
     """About how large a dim is, as a float64 that does not wrap around; `value` gives its variables as int64."""
 

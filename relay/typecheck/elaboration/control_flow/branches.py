@@ -114,6 +114,9 @@ class _Branches:
         self, body: Block, holds: tuple[DimConstraint, ...], decided: bool, present: frozenset[Var]
     ) -> OnYield:
         def add(place: TypedBlockBuilder, entities: tuple[AbstractValue, ...], span: Span | None) -> None:
+            if isinstance(body.terminator, Yield):
+                for value, entity in zip(body.terminator.values, entities, strict=False):
+                    optionals.note_truth(self.checker, entity, value, entity)
             entities = entities if self._operator is None else self._operator.arrivals(body, entities, span)
             self._join.add(place, entities, span)
             self._present.append((present, entities))
@@ -176,6 +179,8 @@ def _condition(
         known = is_constant_bool(entities[0])
         try:
             typed = require_bool(checker, place, entities[0], at or span, "a condition")
+            end = block.terminator
+            optionals.note_truth(checker, typed, end.values[0] if isinstance(end, Yield) else None, entities[0])
         except (TypeMismatch, DependsOnPoison) as error:  # the arms can be checked all the same
             checker.report(error)
             typed = checker.constant_bool(span)

@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.control_flow import boolean_operators, optional
 from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.conditions import is_number
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
@@ -150,6 +150,7 @@ class Join:
             self.checker.materialize(out, weak_types.free_count(self.checker, out, e), span)
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
+        typed = dtype_promotion.widened_values(self.checker, [out for out, _, _ in self.paths], typed)
         named = self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
         typed = self._pack_path_sizes(
             typed, {*named, *(a for t in typed for a in self.checker.sizes.axes_of_any.get(t.atom, ()))}

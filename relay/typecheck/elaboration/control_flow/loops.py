@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, struct
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import (
@@ -290,6 +290,8 @@ class LoopState:
             entity = dynamic_lists.as_growing(self.checker, out, entity, span)
             self._note_growth(expected, entity)
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
+        if (holder := tensor_type(expected)) is not None and tensor_type(typed) is not None:
+            typed = dtype_promotion.as_wide_integer(self.checker, out, typed, holder)
         typed = data_dependent.packed_value(self.checker, out, typed, self.checker.escaping, expected.type, span)
         named = self.checker.axes_of_any_size(name) if len(place) == 1 else ()
         may = {*named, *self._of_any[place]}

@@ -11,14 +11,14 @@ They are passed on as they are, by assignments, loops, branches, calls, structur
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import NOTHING, OPTIONAL, SOME, content_type, is_optional
 from relay.ir.dims import ANY, Dim, resolve_dim, substitute
-from relay.ir.expr import Assert, Binding, Block, Constant, Dead, Match, MatchArm, Var, Yield
+from relay.ir.expr import Assert, Atom, Binding, Block, Constant, Dead, Match, MatchArm, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.sizes.facts import mentions_made
 from relay.ir.structure import is_record_class
@@ -54,6 +54,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.restarts import CellReadEarly
 from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_data_class, is_text
 from relay.typecheck.elaboration.values.data_construction import build
@@ -103,7 +104,7 @@ def as_optional(
     nothing, some = OPTIONAL.constructors
     if is_none(entity):
         return build(checker, out, known, nothing, (), span)
-    return build(checker, out, known, some, (entity,), span)
+    return build(checker, out, known, some, (weak_types.free_count(checker, out, entity),), span)
 
 
 def optional_type(checker: Checker, content: Type | None = None) -> DataType:
@@ -141,15 +142,37 @@ def from_earlier_elaboration(checker: Checker, type_: Type, span: Span | None) -
 
 def is_nothing(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, span: Span | None) -> DynamicValue:
     """A bool, at run time: an optional value is None."""
+    no = Constant(np.asarray(False), span)
+    return on_content(checker, out, TypedBlockBuilder(), value, lambda _: no, span, of_none=True)
+
+
+def on_content(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    place: TypedBlockBuilder,
+    value: DynamicValue,
+    answer: Callable[[DynamicValue], Atom],
+    span: Span | None,
+    of_none: bool = False,
+) -> DynamicValue:
+    """A bool, at run time: `of_none` where an optional value is None, and otherwise the answer for its content, which
+    is computed at `place`."""
     content = checker.variable("value", content_type(value.type), span)
-    yes, no = (Constant(np.asarray(answer), span) for answer in (True, False))
-    arms = (
-        MatchArm(NOTHING, (), Block((), Yield((yes,), span))),
-        MatchArm(SOME, (content,), Block((), Yield((no,), span))),
-    )
-    answer = checker.variable("condition", scalar(BOOL), span)
-    out.items.append(DeferredBinding((answer,), lambda: Match(value.atom, arms, span)))
-    return DynamicValue(answer, scalar(BOOL))
+    place.terminator = Yield((answer(DynamicValue(content, content_type(value.type))),), span)
+
+    def build() -> Match:
+        nothing = Block((), Yield((Constant(np.asarray(of_none), span),), span))
+        return Match(value.atom, (MatchArm(NOTHING, (), nothing), MatchArm(SOME, (content,), place.block())), span)
+
+    found = checker.variable("condition", scalar(BOOL), span)
+    out.items.append(DeferredBinding((found,), build))
+    return DynamicValue(found, scalar(BOOL))
+
+
+def note_truth(checker: Checker, condition: AbstractValue, variable: object, entity: AbstractValue) -> None:
+    """Note that an optional variable is not None where a condition holds that is its truth."""
+    if isinstance(variable, Var) and may_be_none(entity):
+        checker.none_tests.note(condition, frozenset({variable}), frozenset())
 
 
 def content(
@@ -256,19 +279,25 @@ def is_none_test(callee: AbstractValue) -> bool:
     return isinstance(callee, PythonObject) and callee.value == Intrinsic("is_none")
 
 
+def is_filter(callee: AbstractValue) -> bool:
+    """True if a call takes the truth of its argument, the condition of a comprehension."""
+    return isinstance(callee, PythonObject) and callee.value == Intrinsic("keep")
+
+
 # ---- uses
 
-_PASSING = ("append", "insert", "list", "extend", "update", "is_none", "growing")
-"""The intrinsics that put their arguments into structures, or ask whether they are None."""
+_PASSING = ("append", "insert", "list", "extend", "update", "is_none", "growing", "keep")
+"""The intrinsics that put their arguments into structures, or ask whether they are None or true."""
 
 
 def passes(callee: AbstractValue) -> bool:
-    """True if a call passes on a value that may be None, as functions of the program and constructors do."""
+    """True if a call passes on a value that may be None, as functions of the program and constructors do, or takes its
+    truth."""
     match callee:
         case PythonObject(Intrinsic(name)):
             return name in _PASSING
         case PythonObject(type() as cls):
-            return cls is dict or is_record_class(cls) or is_data_class(cls)
+            return cls in (dict, bool) or is_record_class(cls) or is_data_class(cls)
         case Method(value):
             return data_type(value) is not None
         case _:

@@ -73,7 +73,7 @@ from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, si
 from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions import calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
-from relay.typecheck.elaboration.expressions.conditions import require_bool
+from relay.typecheck.elaboration.expressions.conditions import is_stuck, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.members import item_updates, subscripts
@@ -210,6 +210,15 @@ class _Operands:
         entity = atom_entity(self.context, atom)
         return optionals.content(self.checker, self.out, entity, describe(atom), self.span)
 
+    def denied(self, atom: Atom) -> AbstractValue:
+        """The meaning of the operand of `not`, which may be None."""
+        entity = atom_entity(self.context, atom)
+        if not optionals.may_be_none(entity) and not is_stuck(self.checker, entity):
+            return entity
+        found = require_bool(self.checker, self.out, entity, self.span, "the operand of `not`")
+        optionals.note_truth(self.checker, found, atom, entity)
+        return found
+
 
 def elaborate_binding(checker: Checker, context: Context, binding: Binding, out: TypedBlockBuilder) -> None:
     """Elaborate one binding: write what exists at run time, and note what its targets mean."""
@@ -281,10 +290,11 @@ def _perform(operands: _Operands, value: RefWrite | SetAttribute | Assert) -> No
             references.write(checker, out, operands.entity(atom), operands.entity(new), span)
         case Assert(atom, message, span):
             checker.effect("assert", "may fail in an assertion", span)
-            held = operands.content(atom)
+            held = operands.entity(atom)
             if isinstance(held, DynamicValue) and held.known is False:
                 raise formatting.never_holds(message, span)
             condition = require_bool(checker, out, held, span, "the condition of assert")
+            optionals.note_truth(checker, condition, atom, held)
             out.items.append(Binding((), Assert(condition.atom, message, checker.visible_span(span))))
             if (said := size_conditions.condition_of(checker, condition)) is not None:
                 checker.keep_knowing(said.holds)
@@ -296,7 +306,7 @@ def _value(operands: _Operands, value: Expr, targets: tuple[Var, ...]) -> Abstra
     checker, context, out = operands.checker, operands.context, operands.out
     match value:
         case OpCall(name, arguments, attributes, span):
-            given = [operands.content(a) for a in arguments]
+            given = [operands.denied(a) if name == "logical_not" else operands.content(a) for a in arguments]
             described = [describe(a) for a in arguments]
             entity = apply_named(checker, out, name, given, dict(attributes), span, described)
             if name == "logical_not":
@@ -352,6 +362,8 @@ def _call(operands: _Operands, value: Apply) -> AbstractValue:
     entity = calls.apply(checker, context, out, callee, given, named, value.span, described, name)
     if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
         checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
+    elif optionals.is_filter(callee):
+        optionals.note_truth(checker, entity, arguments[0], given[0])
     return entity
 
 

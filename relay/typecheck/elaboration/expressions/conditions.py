@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relay.errors import Span
-from relay.ir.expr import (
-    Constant,
-)
-from relay.ir.types import BOOL, TensorType, TupleType, Unknown, prune
+from relay.ir.definition import data_class
+from relay.ir.expr import Atom, Constant
+from relay.ir.types import BOOL, BaseClass, FunctionType, TensorType, TupleType, Unknown, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -24,7 +23,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positi
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.values import data, records, special_methods, texts
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.unification import resolve
+from relay.typecheck.unification import flat_shape, is_known, resolve, shape_variable
 
 
 def require_bool(
@@ -38,7 +37,8 @@ def require_bool(
         return operators.bool_value(bool(entity.value), span)
     if optionals.is_none(entity):
         return operators.bool_value(False, span)
-    entity = optionals.content(checker, out, entity, what, span)
+    if isinstance(entity, DynamicValue) and optionals.may_be_none(entity):
+        return _truth_of_optional(checker, out, entity, span, what)
     if isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TupleType):
         entity = expand(checker, out, entity, span)
     operands: list[AbstractValue]
@@ -57,10 +57,13 @@ def require_bool(
         entity = list_positions.is_not_empty(checker, out, entity, span)
     if isinstance(entity, PythonNumber):
         return operators.bool_value(bool(entity.value), span)
+    _settle_shape(checker, entity, span, what)
     if is_number(entity):
         operands = [entity, PythonNumber(0, span)]
         entity = checker.engine.apply_operator(checker, out, "not_equal", operands, {}, span, [])
     typed = checker.materialize(out, entity, span)
+    if is_stuck(checker, typed):
+        return checker.constant_bool(span)  # a call decides its type
     found = resolve(typed.type)
     is_mask = isinstance(found, TensorType) and found.base == BOOL
     help = "compare with something: `x > 0`; or reduce: relay.any(x)"
@@ -70,12 +73,56 @@ def require_bool(
     return typed
 
 
+def _truth_of_optional(
+    checker: Checker, out: TypedBlockBuilder, entity: DynamicValue, span: Span | None, what: str
+) -> DynamicValue:
+    """False where an optional value is None, and otherwise the truth of its content; that of Python's objects is
+    true."""
+    place = TypedBlockBuilder()
+
+    def truth(content: DynamicValue) -> Atom:
+        found = expand(checker, place, content, span)
+        is_open = checker.generic and not is_known(content.type)  # a call decides its type
+        if is_open or _is_plain_object(found):
+            return Constant(np.asarray(True), span)
+        return require_bool(checker, place, found, span, what).atom
+
+    return optionals.on_content(checker, out, place, entity, truth, span)
+
+
+def _is_plain_object(entity: AbstractValue) -> bool:
+    """True for functions and values of data types whose classes do not define their truth."""
+    type_ = data.data_type(entity)
+    if type_ is None or data.is_string_of_run(entity):
+        return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), FunctionType)
+    owner = data_class(type_.definition)
+    return owner is None or not any(method in owner.methods for method in ("__bool__", "__len__"))
+
+
 def is_number(entity: AbstractValue) -> bool:
     """True if a value is a number, and no bool."""
     if isinstance(entity, Number):
         return True
     type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
-    if not isinstance(type_, TensorType) or type_.shape != ():
+    return isinstance(type_, TensorType) and flat_shape(type_.shape) == () and _is_of_numbers(type_)
+
+
+def is_stuck(checker: Checker, entity: AbstractValue) -> bool:
+    """True if a value of a scheme has a type that a call's types decide."""
+    if not checker.generic or not isinstance(entity, DynamicValue):
         return False
+    return any(prune(term.value) is prune(entity.type) for term in checker.scheme.opened)  # type: ignore[arg-type]
+
+
+def _settle_shape(checker: Checker, entity: AbstractValue, span: Span | None, what: str) -> None:
+    """Numbers of which uses decide how many there are, as those of a scheme's parameters, are one in a condition."""
+    type_ = prune(entity.type) if isinstance(entity, DynamicValue) else None
+    if isinstance(type_, TensorType) and _is_of_numbers(type_) and shape_variable(flat_shape(type_.shape)) is not None:
+        checker.unify_at(type_, TensorType(type_.base, ()), span, what)
+
+
+def _is_of_numbers(type_: TensorType) -> bool:
     base = prune(type_.base)
-    return bool(base.literals) if isinstance(base, Unknown) else base != BOOL
+    if not isinstance(base, Unknown):
+        return base != BOOL
+    return bool(base.literals) or (base.classes is not None and BaseClass.BOOL not in base.classes)

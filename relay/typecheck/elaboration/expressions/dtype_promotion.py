@@ -135,6 +135,32 @@ def stored_value(
     return convert(checker, out, value, wanted, span)
 
 
+def widened_values(
+    checker: Checker, outs: Sequence[TypedBlockBuilder], values: Sequence[DynamicValue]
+) -> list[DynamicValue]:
+    """Values of several paths that meet, each with the end of its path: integers of several dtypes in the one that has
+    the values of all, as the operands of an operator."""
+    bases = [base_of(value) for value in values]
+    common: Base | None = bases[0]
+    for base in bases[1:]:
+        common = common_integer_dtype(common, base)
+    if common is None or BOOL in bases or all(base == common for base in bases):
+        return list(values)
+    return [
+        value if base == common else convert(checker, out, value, common, value.atom.span)
+        for out, value, base in zip(outs, values, bases, strict=True)
+    ]
+
+
+def as_wide_integer(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, holder: TensorType) -> DynamicValue:
+    """A value for a variable of this type: integers in its dtype, if that has all of their values."""
+    base, wanted = base_of(value), prune(holder.base)
+    is_wider = isinstance(wanted, BaseType) and wanted != base and common_integer_dtype(base, wanted) == wanted
+    if not is_wider or base == BOOL:
+        return value
+    return convert(checker, out, value, wanted, value.atom.span)  # type: ignore[arg-type]
+
+
 def common_integer_dtype(left: Base | None, right: Base | None) -> BaseType | None:
     """The integer dtype that has the values of both; None if there is none."""
     if not isinstance(left, BaseType) or not isinstance(right, BaseType) or not (_is_whole(left) and _is_whole(right)):

@@ -24,6 +24,7 @@ from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods
 from relay.typecheck.elaboration.expressions import comparisons
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
@@ -147,6 +148,8 @@ def _keep(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     (condition,) = arguments
+    if optionals.may_be_none(condition):
+        return require_bool(checker, out, condition, span, "a condition")
     known = bool(condition.specialize()) if isinstance(condition, Number) else is_constant_bool(condition)
     return condition if known is None else object_entity(known, span)
 

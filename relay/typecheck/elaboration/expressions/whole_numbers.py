@@ -51,7 +51,7 @@ def whole_number(
     assert isinstance(type_, TensorType)
     base = prune(type_.base)
     if base in (INT32, INT64) or (isinstance(base, Unknown) and base.weak):
-        return typed
+        return range_numbers.of_range(typed)
     is_wide = base in (UINT32, UINT64)
     operator = "cast" if base in (BOOL, INT8, INT16, UINT8, UINT16, UINT32) else "to_integer"
     found = INT64 if is_wide else INT32

@@ -22,6 +22,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.control_flow import trip_counts
+from relay.typecheck.elaboration.control_flow.optionals import may_be_none
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
@@ -125,7 +126,8 @@ def _convert(base: BaseType | None) -> Rule:
     def rule(call: Call, entity: AbstractValue, /) -> AbstractValue:
         checker, out, span = call.site
         name = "float" if base is None else "int" if base is INT32 else "bool"
-        if base is BOOL and (isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)):
+        has_parts = isinstance(entity, Tuple) or dynamic_lists.is_growing(entity)
+        if base is BOOL and (has_parts or may_be_none(entity)):
             return require_bool(checker, out, entity, span, "the argument of bool")
         if isinstance(entity, PythonObject) and isinstance(entity.value, str) and base is not BOOL:
             try:
