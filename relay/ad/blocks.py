@@ -32,6 +32,7 @@ from relay.ad.shadows import Sweep
 from relay.ad.sizes import pull_back_ascription
 from relay.ad.tapes import Plan, Seeds
 from relay.errors import DifferentiationError, InternalError, RelayError
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.expr import (
     Ascribe,
     Assert,
@@ -72,7 +73,6 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import bound_variables, operands, walk
 from relay.ir.types import INT64, BaseType, DataDefinition, DataType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Operator, Value, lookup

@@ -32,6 +32,7 @@ from relay.ad.tapes import (
     plain_plan,
 )
 from relay.errors import InternalError
+from relay.ir.analysis.tail_positions import leaves
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -49,7 +50,6 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import substitute, with_bodies
 from relay.ir.sizes.data_dependent import mentions
-from relay.ir.tail_positions import leaves
 from relay.ir.traverse import bodies
 from relay.ir.types import INT32, DataType, StackType, TensorType, scalar
 from relay.operator import Emitter

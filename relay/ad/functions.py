@@ -38,6 +38,7 @@ from relay.ad.shadows import SWEEP, Sweep
 from relay.ad.sizes import hand_over, handed_type, has_any, with_sizes
 from relay.ad.tapes import Plan, Seeds
 from relay.errors import DifferentiationError, InternalError, Span
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.derivative import output_type
 from relay.ir.dims import ANY
 from relay.ir.expr import (
@@ -70,7 +71,6 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import copy_function, map_blocks, substitute
-from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import walk
 from relay.ir.types import (
     INT64,

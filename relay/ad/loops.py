@@ -32,6 +32,7 @@ from relay.ad.scopes import LoopScope, Scope, live_bindings, residuals
 from relay.ad.sizes import bind_residuals, hand_over, handed_type, with_sizes
 from relay.ad.tapes import BlockReversal, Plan, Seeds, close
 from relay.errors import InternalError
+from relay.ir.analysis.tail_positions import leaves
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -52,7 +53,6 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import map_atoms, substitute
 from relay.ir.sizes.data_dependent import dims_of_binding
-from relay.ir.tail_positions import leaves
 from relay.ir.traverse import bound_variables, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
 from relay.operator import Emitter, Pattern, lookup

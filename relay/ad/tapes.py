@@ -20,10 +20,10 @@ from relay.ad.cotangents import Cotangent, Cotangents, type_of
 from relay.ad.scopes import Scope
 from relay.ad.shadows import Sweep
 from relay.ad.sizes import hand_over, handed_type, sizes_made
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.dims import DataDependentDim
 from relay.ir.expr import Atom, Binding, Block, Construct, Dead, Expr, If, Match, Terminator, Var
 from relay.ir.rebuild import with_bodies
-from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import bodies
 from relay.ir.types import Constructor, DataDefinition, DataType
 from relay.operator import Emitter

@@ -77,9 +77,10 @@ def yields(branch: Branch) -> list[tuple[Atom, ...]]:
 
 
 def moves(body: Block) -> Iterator[tuple[tuple[Atom, ...], tuple[Var, ...]]]:
-    """What control flow moves into variables, in a function's body and inside it: values, and as many variables that
-    get them. They are the targets of branches, and the parameters and targets of loops; a loop with a counter gives its
-    last parameters to its targets. What conditions yield, and functions return, gets no variable."""
+    """The values that control flow moves into variables, in a function's body and inside it, and these variables.
+
+    They are the targets of branches, and the parameters and targets of loops; a loop with a counter gives its last
+    parameters to its targets. What conditions yield, and functions return, is in no variable."""
     rounds: dict[LoopLabel, tuple[Var, ...]] = {}
     exits: dict[LoopLabel, tuple[Var, ...]] = {}
     for binding in walk(body):

@@ -12,6 +12,7 @@ from agreement import assert_agree
 import relay.ops.elementwise.arithmetic
 import relay.ops.elementwise.comparison  # noqa: F401
 from relay.eval.interpreter import run
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -45,7 +46,6 @@ from relay.ir.expr import (
 from relay.ir.traverse import blocks, walk
 from relay.ir.types import BOOL, FLOAT32, INT32, FunctionType, RefType, TensorType, TupleType, Type, scalar
 from relay.operator import lookup
-from relay.ir.tail_positions import tail_branch
 from relay.transform.core.specialization import specialize
 from relay.transform.core.structuring import structure
 

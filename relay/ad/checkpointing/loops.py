@@ -22,6 +22,7 @@ import attrs
 import numpy as np
 
 from relay.ad.cotangents import pack, pack_type, type_of, unpack
+from relay.ir.analysis.tail_positions import leaves
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -50,7 +51,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.rebuild import copy_block, copy_function, map_blocks, map_parts
-from relay.ir.tail_positions import leaves
 from relay.ir.traverse import blocks, free_variables, walk
 from relay.ir.types import (
     FLOAT64,

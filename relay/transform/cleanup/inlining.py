@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from relay.ir.analysis.tail_positions import leaves, tail_branch, with_yields
 from relay.ir.expr import Binding, Block, Call, Derivative, Exit, Function, Global, LoopLabel, Module, Var
 from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
-from relay.ir.tail_positions import leaves, tail_branch, with_yields
 from relay.ir.traverse import count_bindings, returns
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.implicit_dims import given_sizes, gives_sizes

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from relay.errors import InternalError, Span
+from relay.ir.analysis.tail_positions import Leaf, leaves, replace_leaves, with_yields
 from relay.ir.expr import (
     Binding,
     Block,
@@ -24,7 +25,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.rebuild import map_branch
-from relay.ir.tail_positions import Leaf, leaves, replace_leaves, with_yields
 from relay.ir.traverse import Branch
 from relay.ir.types import Constructor, DataDefinition, DataType, Type
 

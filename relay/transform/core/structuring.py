@@ -23,6 +23,7 @@ from typing import assert_never
 import attrs
 
 from relay.errors import InternalError
+from relay.ir.analysis.tail_positions import Leaf, leaves, replace_leaves, with_yields
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -51,7 +52,6 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.rebuild import copy_expression, map_branch, map_terminator
-from relay.ir.tail_positions import Leaf, leaves, replace_leaves, with_yields
 from relay.ir.traverse import (
     Branch,
     all_blocks,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.dims import total
 from relay.ir.expr import Atom, Binding, Block, Expr, Extent, Loop, MakeTuple, Module, OpCall, Project, Var
 from relay.ir.rebuild import map_blocks, map_branch, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims, dims_of_binding
-from relay.ir.tail_positions import tail_branch
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.loop_analysis import bound_in, elements, exceeds, may_fail, with_body_block
 from relay.transform.core.rebuilding import map_bodies

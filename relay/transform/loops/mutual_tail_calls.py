@@ -16,6 +16,7 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
+from relay.ir.analysis.tail_positions import tail_branch
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -38,7 +39,6 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import substitute
 from relay.ir.sizes.data_dependent import mentions
-from relay.ir.tail_positions import tail_branch
 from relay.ir.traverse import bodies
 from relay.ir.types import INT32, DataType, FunctionType, RefType, TupleType, Type, prune, scalar
 from relay.operator import Emitter

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
+from relay.ir.analysis.tail_positions import leaves, tail_branch
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -30,7 +31,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.rebuild import map_branch
-from relay.ir.tail_positions import leaves, tail_branch
 from relay.ir.types import TupleType, Type
 from relay.transform.core.rebuilding import with_functions
 from relay.transform.loops.mutual_tail_calls import merge_mutual_functions

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import attrs
 
+from relay.ir.analysis.tail_positions import leaves
 from relay.ir.dims import Dim, product
 from relay.ir.expr import (
     Atom,
@@ -42,7 +43,6 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.sizes.facts import mentions_made
-from relay.ir.tail_positions import leaves
 from relay.ir.traverse import bound_variables, moves, operands, returns, walk
 from relay.ir.types import ANY, INT64, BaseType, StackType, TensorType, TupleType, Type, prune, scalar
 from relay.operator import lookup
