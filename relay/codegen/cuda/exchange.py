@@ -36,6 +36,10 @@ CUDA_KINDS = (2, 3, 13)
 LEGACY, NO_ORDER = 1, -1
 
 
+ALIGNED = 16
+"""Bytes that kernels may copy at once, at multiples of these."""
+
+
 class _ManagedTensor(DLTensor):
     """A DLManagedTensor."""
 
@@ -152,8 +156,9 @@ def _give_back(gpu: Gpu, address: int, deleter: int | None) -> None:
 
 
 def tensor_of(value: Any) -> DeviceTensor:
-    """An object of another library that is on the GPU, as a tensor there, without a copy. Raises TypeMismatch for one
-    that is elsewhere, not row by row, or of a dtype that Relay does not have, CompileError where no GPU is found."""
+    """An object of another library that is on the GPU, as a tensor there, without a copy if it is aligned. Raises
+    TypeMismatch for one that is elsewhere, not row by row, or of a dtype that Relay does not have, CompileError where
+    no GPU is found."""
     gpu = open_gpu()
     kind, index = (int(part) for part in value.__dlpack_device__())
     name = type(value).__name__
@@ -175,6 +180,12 @@ def tensor_of(value: Any) -> DeviceTensor:
         raise TypeMismatch(f"a {name} whose elements are not row by row", help="pass x.contiguous()")
     dtype = _dtype(found, name)
     memory = Memory((found.data or 0) + found.byte_offset, math.prod(shape) * dtype.itemsize)
+    if memory.address % ALIGNED:
+        with gpu.lock:
+            gpu.enter()
+            copied = gpu.allocate(memory.size)
+            gpu.copy(memory, copied, memory.size)
+        return DeviceTensor(gpu, copied, dtype, shape)
     return DeviceTensor(gpu, memory, dtype, shape, taken)
 
 

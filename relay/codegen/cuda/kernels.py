@@ -14,7 +14,9 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
-from relay.codegen.cuda.schedules import Blocks, schedule
+from relay.codegen.cuda.rules.blocks import Blocks
+from relay.codegen.cuda.rules.epilogues import epilogues
+from relay.codegen.cuda.rules.schedules import schedule
 from relay.codegen.kernels.emission import Decision, Emission, Place, key
 from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, in_terms, signature
 from relay.codegen.kernels.schedules import materialized_operations
@@ -121,11 +123,14 @@ def _build_counting(
     kept = materialized_operations(ops, results)
     wanted = [tensors[variable].op for variable in group.kept]
     steps = [op for op in ops if op in kept or any(op.same_as(w) for w in wanted)]
-    temporaries = [keep(op.output(n)) for op in steps for n in range(op.num_outputs) if (op, n) not in e.places]
+    ends = epilogues(e, steps, results)
+    starts = {end.product for end in ends.values()}
+    in_memory = [op for op in steps if op not in starts]
+    temporaries = [keep(op.output(n)) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places]
     allocated = len(buffers)
     launches: list[Launch] = []
-    for op in steps:
-        for made in schedule(e, op):
+    for op in in_memory:
+        for made in schedule(e, ends[op].product, ends[op]) if op in ends else schedule(e, op):
             body = _with_memory(made, buffers, bytes_of)
             parameters = [extents.variables[dim] for dim in sizes]
             decision = e.decisions[-1]

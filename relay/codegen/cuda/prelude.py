@@ -57,6 +57,7 @@ RELAY_OPERATOR(nv_bfloat16, +)
 RELAY_OPERATOR(nv_bfloat16, -)
 RELAY_OPERATOR(nv_bfloat16, *)
 RELAY_OPERATOR(nv_bfloat16, /)
+__device__ inline nv_bfloat16 __float2bfloat16_rn(float x) { return nv_bfloat16(x); }
 __device__ inline half __float2half_rn(float x) { return half(x); }
 __device__ inline half hsqrt(half x) { return half(sqrtf(float(x))); }
 __device__ inline half hfloor(half x) { return half(floorf(float(x))); }
@@ -71,4 +72,35 @@ __device__ inline half __habs(half x) { return half(fabsf(float(x))); }
 """
 """The operators of float16 and bfloat16, each rounded once from float32, as hardware rounds them."""
 
-__all__ = ["HALF", "HALF_OPERATIONS", "PRELUDE"]
+TENSOR_CORES = """\
+#define RELAY_FRAGMENT(name, form) \\
+  __device__ inline void name(unsigned int* f, const void* row) { \\
+    unsigned int at = (unsigned int)__cvta_generic_to_shared(row); \\
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" form ".shared.b16 {%0, %1, %2, %3}, [%4];" \\
+                 : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3]) : "r"(at) : "memory"); \\
+  }
+RELAY_FRAGMENT(relay_fragment, "")
+RELAY_FRAGMENT(relay_fragment_turned, ".trans")
+#define RELAY_MMA(name, type) \\
+  __device__ inline void name(float* c, const unsigned int* a, unsigned int b0, unsigned int b1) { \\
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \\
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \\
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \\
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)); \\
+  }
+RELAY_MMA(relay_mma_float16, "f16")
+RELAY_MMA(relay_mma_bfloat16, "bf16")
+__device__ inline void relay_copy_later(void* to, const void* from, int there) {
+  unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :: "r"(at), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0) : "memory");
+}
+__device__ inline void relay_wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+"""
+"""Instructions of warps. A fragment of 16 lines and 16 terms is read from shared memory, where lane n gives the place
+of its row n: with `ldmatrix`, each lane has two neighbors of four parts of 8 x 8, in the order (0, 0), (8, 0), (0, 8),
+(8, 8) of lines and terms; "turned" where neighbors in memory are lines. A product of fragments adds to sums that lie as
+`mma.m16n8k16` has them. A copy of 16 bytes is there only after the wait of the thread that began it; zeros are where
+nothing is `there` to be copied."""
+
+__all__ = ["HALF", "HALF_OPERATIONS", "PRELUDE", "TENSOR_CORES"]

@@ -14,7 +14,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Call
 
 from relay.codegen.cuda.launches import Launch
-from relay.codegen.cuda.prelude import HALF, HALF_OPERATIONS, PRELUDE
+from relay.codegen.cuda.prelude import HALF, HALF_OPERATIONS, PRELUDE, TENSOR_CORES
 from relay.codegen.cuda.target import Architecture
 from relay.errors import refusals_of
 
@@ -47,7 +47,8 @@ def cuda_source(launches: Sequence[Launch], architecture: Architecture) -> str:
     if not launches:
         return PRELUDE
     halves = HALF + HALF_OPERATIONS if re.search(r"\b(half|nv_bfloat16)\b", text) else ""
-    return PRELUDE + halves + text[text.index(_FIRST_KERNEL) :]
+    cores = TENSOR_CORES if "relay_mma_" in text else ""
+    return PRELUDE + halves + cores + text[text.index(_FIRST_KERNEL) :]
 
 
 def _kernel(launch: Launch, target: Any) -> Any:

@@ -19,6 +19,8 @@ import relay
 from relay import Tensor
 from relay.calling.devices.device_array import DeviceArray
 from relay.codegen.cuda.driver import Toolchain, open_gpu, use_toolchain
+from relay.codegen.cuda.memory import Memory
+from relay.codegen.cuda.tensors import DeviceTensor
 from relay.errors import CompileError, ExecutionError, TypeMismatch
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -217,6 +219,15 @@ def test_dlpack(driver: EmulatedDriver) -> None:
     again = relay.device_put(X)
     assert again.tensor.memory.address == address
     assert driver.calls["cuCtxSynchronize"] == waits + 1  # others may still have read it
+
+
+def test_dlpack_of_memory_that_is_not_aligned(driver: EmulatedDriver) -> None:
+    """Kernels copy 16 bytes at once: others' memory at other addresses is copied."""
+    whole = relay.device_put(np.arange(9, dtype=np.float32)).tensor
+    memory = Memory(whole.memory.address + 4, 32)
+    taken = relay.device_put(Foreign(DeviceArray(DeviceTensor(whole.gpu, memory, whole.dtype, (8,), whole))))
+    assert taken.tensor.memory.address % 16 == 0
+    assert_agree(taken, np.arange(1, 9, dtype=np.float32), rtol=0)
 
 
 def test_dlpack_streams_and_capsules(driver: EmulatedDriver) -> None:

@@ -93,3 +93,9 @@ def _expanded_factor(e: Emission, factor: Expression) -> Expression:
         return substitute_variables(tensor.op.body[tensor.value_index], e.axis_values(axes, indices), load)
 
     return substitute_variables(factor, {}, load)
+
+
+def runs_along(e: Emission, factor: Expression, axes: Axes) -> bool:
+    """True if neighbors along the last of these axes are neighbors in the memory of a factor."""
+    reads = e.memory_reads(factor)
+    return bool(axes) and bool(reads) and all(i and mentions(i[-1], axes[-1][0]) for _, i in reads)
