@@ -295,7 +295,7 @@ class CompiledSignature:
         if "two forms" not in self._made:
             types = [parameter.type for parameter in self.typed.main.parameters]
             with_levels = STEP in PREPARATION[self.level] and not self.is_for_gpu and self.whole is None
-            self._made["two forms"] = with_levels and takes_recursive_data(types)
+            self._made["two forms"] = with_levels and bool(self.typed.data) and takes_recursive_data(types)
         found: bool = self._made["two forms"]
         return found
 

@@ -14,6 +14,9 @@ function's own take part: no parameters of the function, constants, or what lies
 is a view of it: while it is live, so is the array.
 
 A call that can be in place runs after the other reads of its operand, if its result is not needed earlier.
+
+Inside of loops, large arrays that a kernel computes element by element of an operand, as the sums `s = s + x @ y` that
+a loop carries, share the operand's memory, too, which saves a copy in each round.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import TypeAlias, assert_never
 
 import attrs
 
+from relay.codegen.lowering.memory.replaced_operands import replaced_operands
 from relay.codegen.tvm import tir
 from relay.ir.dims import ANY, product
 from relay.ir.expr import (
@@ -69,12 +73,10 @@ def share(function: Function) -> MemorySharing:
     """The plan for a structured first-order function."""
     views = _views(function)
     order = {block: _order(block, views) for block in all_blocks(function.body)}
-    if not any(
-        group is not None and in_place_operands(group.bindings[-1]) for steps in order.values() for _, group in steps
-    ):
-        return MemorySharing({}, order)
-    moves = _SavedCopies(views)
+    moves = _SavedCopies(views, order)
     moves.block(function.body, (), 0)
+    if not moves.updated:
+        return MemorySharing({}, order)
     interference = _Interference(views, order, moves.in_place_component())
     interference.block(function.body, (), frozenset())
     return MemorySharing(_classes(moves, interference, views), order)
@@ -97,6 +99,10 @@ class _MemoryViews:
     def nodes(self, atoms: Iterable[Atom]) -> list[Var | None]:
         """The nodes that atoms are themselves; None for others."""
         return [self.node.get(a) if isinstance(a, Var) else None for a in atoms]
+
+    def sources(self, group: FusionGroup) -> list[Var]:
+        """The large operands in whose memory a group's result can be computed."""
+        return replaced_operands(group, self.node, self.root_arrays)
 
 
 def _views(function: Function) -> _MemoryViews:
@@ -193,20 +199,26 @@ def _read_variables(bindings: Sequence[Binding]) -> set[Var]:
 
 
 class _SavedCopies:
-    """The pairs of nodes that would save a copy by sharing memory, with the depth of loops around."""
+    """The pairs of nodes that would save a copy by sharing memory, with the depth of loops around. `updated`: those
+    that calls change, or compute element by element."""
 
-    def __init__(self, views: _MemoryViews) -> None:
-        self.views = views
+    def __init__(self, views: _MemoryViews, order: Mapping[Block, Order]) -> None:
+        self.views, self.order = views, order
         self.pairs: list[tuple[int, bool, Var, Var]] = []
+        self.updated: set[Var] = set()
         self._exits: dict[LoopLabel, tuple[Var, ...]] = {}
         self._rounds: dict[LoopLabel, tuple[Var, ...]] = {}
 
     def block(self, block: Block, targets: Sequence[Var], depth: int) -> None:
+        for _, group in self.order[block] if depth else ():
+            if group is not None:
+                for operand in self.views.sources(group):
+                    self._add(depth, False, group.outputs, (operand,), updates=True)
         for binding in block.bindings:
             value = binding.value
             match value:
                 case OpCall():
-                    self._add(depth, True, binding.targets, in_place_operands(binding))
+                    self._add(depth, True, binding.targets, in_place_operands(binding), updates=True)
                 case If(arms, orelse):
                     for arm in arms:
                         self.block(arm.condition, (), depth)
@@ -235,19 +247,23 @@ class _SavedCopies:
             case _:
                 assert_never(block.terminator)
 
-    def _add(self, depth: int, in_place: bool, targets: Sequence[Var], values: Sequence[Atom]) -> None:
+    def _add(
+        self, depth: int, in_place: bool, targets: Sequence[Var], values: Sequence[Atom], updates: bool = False
+    ) -> None:
         # The condition of an arm yields to no variable, and likewise a function's result.
         for target, value in zip(self.views.nodes(targets), self.views.nodes(values), strict=False):
             if target is not None and value is not None and target is not value and target.type == value.type:
                 self.pairs.append((depth, in_place, target, value))
+                if updates:
+                    self.updated.update((target, value))
 
     def in_place_component(self) -> set[Var]:
-        """The nodes that are connected with an in-place call."""
+        """The nodes that are connected with a call that changes them."""
         neighbors: dict[Var, list[Var]] = {}
         for _, _, a, b in self.pairs:
             neighbors.setdefault(a, []).append(b)
             neighbors.setdefault(b, []).append(a)
-        pending = [node for _, in_place, *ends in self.pairs if in_place for node in ends]
+        pending = list(self.updated)
         found: set[Var] = set()
         while pending:
             node = pending.pop()
@@ -322,6 +338,7 @@ class _Interference:
         for old in in_place_operands(root):
             if sum(bool(self._read((a,)) & self._read((old,))) for a in operands(root.value)) == 1:
                 spared = self._read((old,))
+        spared |= self._read(self.views.sources(group))
         written = self._written_nodes(group.outputs)
         for node in written:
             self._write(node, live | written | (read - spared))

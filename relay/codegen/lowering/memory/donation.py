@@ -15,6 +15,7 @@ import attrs
 
 from relay.codegen.lowering.layout import Layout, TensorLayout, TupleLayout, leaves
 from relay.codegen.lowering.memory.aliasing import MemorySharing
+from relay.codegen.lowering.memory.replaced_operands import each_from_its_own
 from relay.codegen.tvm import tir
 from relay.ir.expr import (
     Ascribe,
@@ -35,7 +36,6 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import all_blocks, blocks, bound_variables, operands, returns, terminator_operands, walk
 from relay.ir.types import BFLOAT16, BOOL, TensorType
-from relay.operator import Pattern, lookup
 from relay.transform.fusion.fusion_groups import FusionGroup, in_place_operands
 
 Part: TypeAlias = "int | tuple[Part, ...] | frozenset[int]"
@@ -253,28 +253,10 @@ class _AccessTimes:
         return len(reading) == 1 and any(self._views.part(old) == leaf for old in in_place_operands(group.bindings[-1]))
 
     def _each_from_its_own(self, group: FusionGroup, variable: Var, leaf: int) -> bool:
-        """True if each element of a result is computed from the same element of the leaf, and no other, and no other
-        code of the group that is computed completely reads the leaf."""
+        """True if each element of a result is computed from the same element of the leaf, and of no other."""
         if len(group.outputs) > 1 and _is_short(variable):
             return False  # it may be stored before another one is computed
-        depends: set[Var] = set()
-        shape = _shape(variable)
-        for binding in group.bindings:
-            read = [a for a in operands(binding.value) if a in depends or leaf in self._views.viewed_leaves((a,))]
-            if read:
-                assert isinstance(binding.value, OpCall)
-                operator = lookup(binding.value.operator)
-                elementwise = operator.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
-                if not elementwise or operator.compute is None or operator.memory.in_place is not None:
-                    return False
-                if any(_shape(a) != shape for a in (*read, binding.targets[0])):
-                    return False
-                (target,) = binding.targets
-                if len(group.outputs) == 1 or target not in group.outputs:
-                    depends.add(target)
-                elif target is not variable:
-                    return False
-        return True
+        return each_from_its_own(group, variable, lambda atom: leaf in self._views.viewed_leaves((atom,)))
 
     def _starts(self, binding: Binding, variable: Var, leaf: int) -> bool:
         """True if a loop only starts with the leaf, where the variable is its result."""
@@ -291,10 +273,6 @@ class _AccessTimes:
 def _is_short(variable: Var) -> bool:
     """True if a tensor's elements cannot be names of a kernel (`kernels.elementwise`)."""
     return isinstance(variable.type, TensorType) and variable.type.base in (BOOL, BFLOAT16)
-
-
-def _shape(atom: Atom) -> object:
-    return atom.type.shape if isinstance(atom, Var) and isinstance(atom.type, TensorType) else None
 
 
 def _reads(bindings: Sequence[Binding], views: _ArgumentViews) -> Iterator[int]:
