@@ -68,8 +68,7 @@ def test_show_tells_which_recursions_are_evaluated_by_levels(
     assert notes[:3] == [
         "# trees.py:14: the recursion state is evaluated level by level, unless levels are thin",
         "# trees.py:22: the recursion depth stays: it has no product of arrays of some size",
-        "# trees.py:30: the recursion nested stays: it does more than calls on the parts of a value, in any case and "
-        "with its other arguments",
+        "# trees.py:35: the recursion nested stays: a call changes the parameter n",
     ]
     assert all("states" not in note and "trees.py:39: the loop" in note for note in notes[3:])
     relay.parse(shown)

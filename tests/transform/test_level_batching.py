@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from relay.eval.interpreter import run as interpret
 from relay.ir.expr import Function, Loop, Module
 from relay.ir.traverse import walk
 from relay.transform import BETWEEN, LEVELS, PREPARATION, Pipeline
-from relay.transform.recursion.structural_recursion import find_recursions
+from relay.transform.recursion.structural_recursion import find_obstacles, find_recursions
 
 
 @rl.data
@@ -329,17 +330,74 @@ def long_lasts(chains: list[Chain], w, v):
     return np.stack([long_last(c, w, v) for c in chains])
 
 
-@pytest.mark.parametrize("function", [choosy, exchanging, printing])
-def test_recursions_that_stay(function: Any) -> None:
-    arguments = (W, W) if function is exchanging else (W,)
-    prepared = Pipeline("specialize, structure", stage="typed")(function.typed(FORMULAS[1], *arguments))
-    assert not find_recursions(prepared)
+@rl.data
+class Nary:
+    class Inner:
+        x: Tensor[Float64, (3,)]
+        children: list[Nary]
 
 
-def test_a_recursion_with_an_argument_that_changes_stays() -> None:
-    prepared = Pipeline("specialize, structure", stage="typed")(deeper.typed(FORMULAS[1], W, 0.0))
+@relay
+def summed(tree, w):
+    """A list of parts."""
+    match tree:
+        case Nary.Inner(x, children):
+            h = x
+            for child in children:
+                h = h + summed(child, w)
+            return h @ w
+
+
+@relay
+def grandchildren(formula, w):
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w
+        case Formula.Twice(inner, _):
+            match inner:
+                case Formula.Twice(innermost, _):
+                    return grandchildren(innermost, w)
+                case _:
+                    return grandchildren(inner, w)
+        case Formula.Both(left, right):
+            return grandchildren(left, w) + grandchildren(right, w)
+
+
+@relay
+def wandering(formula, w):
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w
+        case Formula.Twice(inner, scale):
+            return wandering(Formula.Leaf(np.full(3, scale)), w) + wandering(inner, w)
+        case Formula.Both(left, right):
+            return wandering(left, w) + wandering(right, w)
+
+
+CHILDREN = Nary.Inner(RANDOM.normal(size=3), [Nary.Inner(RANDOM.normal(size=3), []) for _ in range(3)])
+
+OBSTACLES: list[tuple[Any, tuple[Any, ...], str, str]] = [
+    (choosy, (FORMULAS[1], W), "a call is in a branch or loop", "choosy(inner, w) if scale"),
+    (deeper, (FORMULAS[1], W, 0.0), "a call changes the parameter depth", "return deeper(inner, w, depth + 1.0)"),
+    (exchanging, (FORMULAS[1], W, W), "a call exchanges parameters", "def exchanging"),
+    (printing, (FORMULAS[1], W), "it does more than computing arrays", "print(x.sum())"),
+    (summed, (CHILDREN, W), "it goes through a list of parts", "for child in children"),
+    (grandchildren, (FORMULAS[1], W), "it takes a part apart", "match inner"),
+    (wandering, (FORMULAS[1], W), "a call is not on a field of the value", "wandering(Formula.Leaf("),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "text", "line"), OBSTACLES, ids=[o[0].__name__ for o in OBSTACLES])
+def test_recursions_that_stay(function: Any, arguments: Any, text: str, line: str) -> None:
+    """What is in the way is said, with its line; the results are those of the recursion."""
+    prepared = Pipeline("specialize, structure", stage="typed")(function.typed(*arguments))
     assert not find_recursions(prepared)
-    assert_modes_agree(deeper, FORMULAS[1], W, 0.0)
+    ((name, obstacle),) = find_obstacles(prepared).items()
+    assert name.startswith(function.__name__) and text in str(obstacle)
+    assert obstacle.span is not None
+    assert line in Path(__file__).read_text(encoding="utf-8").splitlines()[obstacle.span.line - 1]
+    if function is not printing:
+        assert_modes_agree(function, *arguments)
 
 
 @relay

@@ -75,8 +75,8 @@ from relay.transform.recursion.structural_recursion import (
     RecursionArm,
     RecursiveFunction,
     StructuralRecursion,
+    find_obstacles,
     find_recursions,
-    is_over_data,
 )
 
 WIDTH = 16
@@ -120,21 +120,19 @@ def recursion_choices(module: Module) -> list[Choice]:
     """The choices of `batch_recursion` for the recursions over data of a module that went through it, in the order of
     the source: which are evaluated level by level, and why others are not."""
     by_levels = recursions_by_levels(module)
-    recursions = {name: r for r in find_recursions(module) for name in r.functions}
-    found = []
-    for name, function in module.functions.items():
-        if not isinstance(function, Function) or not is_over_data(function, module):
-            continue
-        recursion = recursions.get(name)
-        if recursion is None:
-            text = "stays: it does more than calls on the parts of a value, in any case and with its other arguments"
-        elif by_levels.intersection(recursion.functions):
+    found = [
+        Choice(f"the recursion {name} stays: {obstacle}", obstacle.span)
+        for name, obstacle in find_obstacles(module).items()
+    ]
+    for recursion in find_recursions(module):
+        if by_levels.intersection(recursion.functions):
             text = "is evaluated level by level, unless levels are thin"
         elif recursion.work() < SMALLEST:
             text = "stays: it has no product of arrays of some size"
         else:
             text = "stays: its calls are in too many places"
-        found.append(Choice(f"the recursion {name} {text}", function.span))
+        for name in recursion.functions:
+            found.append(Choice(f"the recursion {name} {text}", module.functions[name].span))
     return sorted(found, key=lambda choice: choice.span.line if choice.span is not None else 0)
 
 

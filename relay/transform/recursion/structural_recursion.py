@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from relay.errors import Span
 from relay.ir.dims import ANY
 from relay.ir.expr import (
     Assert,
@@ -40,8 +41,8 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import copy_block, copy_function, map_blocks, substitute
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import all_blocks, free_variables, walk
-from relay.ir.types import DataType, TensorType, TupleType, Type
+from relay.ir.traverse import all_blocks, free_variables, operands, walk
+from relay.ir.types import DataType, RefType, StackType, TensorType, TupleType, Type
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.loop_analysis import elements, likely
@@ -118,57 +119,79 @@ class StructuralRecursion:
         return max(sizes)
 
 
+class Obstacle(Exception):
+    """The reason why functions are no structural recursion, and its place."""
+
+    def __init__(self, text: str, span: Span | None) -> None:
+        super().__init__(text)
+        self.span = span
+
+
 def find_recursions(module: Module) -> list[StructuralRecursion]:
     """The structural recursions of a structured core module."""
+    return [found for found in _recursions(module).values() if isinstance(found, StructuralRecursion)]
+
+
+def find_obstacles(module: Module) -> dict[str, Obstacle]:
+    """The obstacle of each function that calls itself, or functions that call it, with a parameter of a data type, and
+    is not part of a structural recursion."""
+    found: dict[str, Obstacle] = {}
+    for names, obstacle in _recursions(module).items():
+        functions = [module.functions[name] for name in names]
+        plain = [f for f in functions if isinstance(f, Function)]
+        if isinstance(obstacle, Obstacle) and any(isinstance(p.type, DataType) for f in plain for p in f.parameters):
+            found.update(dict.fromkeys(names, obstacle))
+    return found
+
+
+def _recursions(module: Module) -> dict[tuple[str, ...], StructuralRecursion | Obstacle]:
+    """The functions that call each other: a recursion, or what is in the way."""
     graph = call_graph(module)
     ruled = {name for f in module.functions.values() if isinstance(f, Function) for name in f.rule_functions}
-    found = []
+    found: dict[tuple[str, ...], StructuralRecursion | Obstacle] = {}
     for component in strong_components(graph):
         functions = [module.functions[name] for name in component]
         if len(component) == 1 and component[0] not in graph[component[0]]:
             continue
         plain = [f for f in functions if isinstance(f, Function) and f.rule is None and f.name not in ruled]
-        if len(plain) == len(functions) and (recursion := _recursion(plain)) is not None:
-            found.append(recursion)
+        try:
+            if len(plain) < len(functions):
+                raise Obstacle("it is differentiated, or has a gradient of its own", functions[0].span)
+            found[tuple(component)] = _recursion(plain)
+        except Obstacle as obstacle:
+            found[tuple(component)] = obstacle
     return found
 
 
-def is_over_data(function: Function, module: Module) -> bool:
-    """True if a function calls itself, or functions that call it, and has a parameter of a data type."""
-    graph = call_graph(module)
-    component = next(names for names in strong_components(graph) if function.name in names)
-    recursive = len(component) > 1 or function.name in graph[function.name]
-    return recursive and any(isinstance(p.type, DataType) for p in function.parameters)
-
-
-def _recursion(functions: Sequence[Function]) -> StructuralRecursion | None:
-    names = {f.name for f in functions}
-    positions: dict[str, int] = {}
+def _recursion(functions: Sequence[Function]) -> StructuralRecursion:
+    """Functions that call each other as a structural recursion. Raises Obstacle if they are none."""
+    names = {f.name: [p.name for p in f.parameters] for f in functions}
+    positions = {function.name: _data_position(function) for function in functions}
     for function in functions:
-        position = _data_position(function)
-        if position is None or bound_dims(function.body) or not _is_of_tensors(function.result):
-            return None
-        positions[function.name] = position
-    made: dict[str, RecursiveFunction] = {}
+        if bound_dims(function.body):
+            raise Obstacle("arrays in it have sizes that depend on data", function.span)
+        if not _is_of_tensors(function.result):
+            raise Obstacle("its result is more than arrays of known shapes", function.span)
     classes = _Classes()
-    for function in functions:
-        found = _Arms(copy_function(function), positions, names, classes).function()
-        if found is None:
-            return None
-        made[function.name] = found
+    made = {f.name: _Arms(copy_function(f), positions, names, classes).function() for f in functions}
     shared = classes.number((f.name, i) for f in functions for i in range(len(f.parameters)) if i != positions[f.name])
     for function in functions:  # a call with two parameters exchanged passes on others than it was given
         own = [shared[function.name, i] for i in range(len(function.parameters)) if i != positions[function.name]]
         if len(set(own)) < len(own):
-            return None
+            raise Obstacle("a call exchanges parameters", function.span)
     return StructuralRecursion(made, shared)
 
 
-def _data_position(function: Function) -> int | None:
+def _data_position(function: Function) -> int:
     """The position of the parameter that a function takes apart."""
+    loops = [b.value for b in function.body.bindings if isinstance(b.value, Loop)]
+    if any(isinstance(b.value, Match) for loop in loops for b in loop.body.bindings):
+        raise Obstacle("it ends with a call of itself, so that it is a loop", loops[0].span or function.span)
     matches = [b.value for b in function.body.bindings if isinstance(b.value, Match)]
-    if len(matches) != 1 or matches[0].value not in function.parameters:
-        return None
+    if not matches:
+        raise Obstacle("it takes no parameter apart at its beginning", function.span)
+    if len(matches) > 1 or matches[0].value not in function.parameters:
+        raise Obstacle("it takes more apart than one of its parameters", matches[-1].span or function.span)
     return function.parameters.index(matches[0].value)
 
 
@@ -207,39 +230,35 @@ class _Classes:
 class _Arms:
     """The arms of one function, a fresh copy."""
 
-    def __init__(self, function: Function, positions: Mapping[str, int], names: set[str], classes: _Classes) -> None:
+    def __init__(
+        self, function: Function, positions: Mapping[str, int], names: Mapping[str, list[str]], classes: _Classes
+    ) -> None:
         self.function_, self.positions, self.names, self.classes = function, positions, names, classes
         self.place = positions[function.name]
         self.data = function.parameters[self.place]
 
-    def function(self) -> RecursiveFunction | None:
-        """The function; None if it does something else."""
+    def function(self) -> RecursiveFunction:
+        """The function. Raises Obstacle if it does something else."""
         function = self.function_
-        if not isinstance(self.data.type, DataType) or function.result is None:
-            return None
         number = next(i for i, b in enumerate(function.body.bindings) if isinstance(b.value, Match))
         binding = function.body.bindings[number]
-        assert isinstance(binding.value, Match)
+        assert isinstance(binding.value, Match) and isinstance(self.data.type, DataType) and function.result is not None
         before, after = function.body.bindings[:number], function.body.bindings[number + 1 :]
         tail = Block(after, function.body.terminator)
         arms = []
         for match_arm in binding.value.arms:
+            self._check_parts(match_arm.body, match_arm.fields)
             whole = self._join(match_arm.body, binding.targets, tail)
-            if whole is None:
-                return None
             # the parts before and after the `match` are in each arm, so each has a copy with variables of its own
             block, fields = _copy(_without_aliases((*before, *whole.bindings), whole.terminator), match_arm.fields)
             position = self.data.type.definition.index(match_arm.constructor)
-            arm = self._arm(match_arm.constructor, position, fields, block)
-            if arm is None:
-                return None
-            arms.append(arm)
+            arms.append(self._arm(match_arm.constructor, position, fields, block))
         arms.sort(key=lambda a: a.position)
         return RecursiveFunction(
             function.name, self.place, self.data.type, function.result, function.parameters, tuple(arms)
         )
 
-    def _join(self, body: Block, targets: Sequence[Var], tail: Block) -> Block | None:
+    def _join(self, body: Block, targets: Sequence[Var], tail: Block) -> Block:
         """The function from one arm on, as a block that ends with its result."""
         body = _with_one_end(body, self.function_)
         match body.terminator:
@@ -250,49 +269,76 @@ class _Arms:
                 rest = _with_one_end(tail, self.function_)
                 return Block((*body.bindings, *joins, *rest.bindings), rest.terminator)
             case _:
-                return None
+                raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
 
-    def _arm(self, constructor: str, position: int, fields: tuple[Var, ...], block: Block) -> RecursionArm | None:
+    def _arm(self, constructor: str, position: int, fields: tuple[Var, ...], block: Block) -> RecursionArm:
+        self._check_parts(block, fields)
         end = block.terminator
         if not isinstance(end, Exit) or end.label is not self.function_.label:
-            return None
-        data = {f for f in fields if not isinstance(f.type, TensorType)} | {self.data}
-        if any(isinstance(f.type, TensorType) and ANY in f.type.shape for f in fields):
-            return None
+            raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
+        for field in fields:
+            if isinstance(field.type, TensorType) and ANY in field.type.shape:
+                raise Obstacle(f"the shape of the field {field.name} is not known", field.span or self.function_.span)
         parts: list[Part] = []
         rest: list[Binding] = []
         for binding in block.bindings:
             call = binding.value
             if isinstance(call, Call):
-                part = self._part(call, binding.targets[0], fields)
-                if part is None:
-                    return None
-                parts.append(part)
+                parts.append(self._part(call, binding.targets[0], fields))
             else:
                 rest.append(binding)
         body = Block(tuple(rest), end)
-        if not all(isinstance(b.value, _STRAIGHT) for b in walk(body)) or data.intersection(free_variables(body)):
-            return None
-        if any(isinstance(b.terminator, Exit) and b.terminator.label is end.label for b in _inner(body)):
-            return None
+        self._check_rest(body, fields)
         return RecursionArm(
             self.function_.name, constructor, position, fields, tuple(parts), tuple(rest), end.values[0]
         )
 
-    def _part(self, call: Call, target: Var, fields: Sequence[Var]) -> Part | None:
+    def _check_parts(self, body: Block, fields: Sequence[Var]) -> None:
+        """Raise Obstacle if an arm looks into fields that are data or lists."""
+        for binding in walk(body):
+            value, span = binding.value, getattr(binding.value, "span", None) or self.function_.span
+            if not isinstance(value, Call) and any(a in fields and _holds_list(a) for a in operands(value)):
+                raise Obstacle("it goes through a list of parts", span)
+            if isinstance(value, Match) and value.value in fields:
+                raise Obstacle("it takes a part apart, which only the call for that part may do", span)
+
+    def _check_rest(self, body: Block, fields: Sequence[Var]) -> None:
+        """Raise Obstacle if what an arm does besides its calls is more than operators, branches and loops."""
+        data = {f for f in fields if not isinstance(f.type, TensorType)} | {self.data}
+        for binding in walk(body):
+            span = getattr(binding.value, "span", None) or self.function_.span
+            if isinstance(binding.value, Call):
+                raise Obstacle("a call is in a branch or loop", span)
+            if not isinstance(binding.value, _STRAIGHT):
+                raise Obstacle("it does more than computing arrays", span)
+        if data.intersection(free_variables(body)):
+            raise Obstacle("it uses a part otherwise than in a call", self.function_.span)
+        end = body.terminator
+        assert isinstance(end, Exit)
+        if any(isinstance(b.terminator, Exit) and b.terminator.label is end.label for b in _inner(body)):
+            raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
+
+    def _part(self, call: Call, target: Var, fields: Sequence[Var]) -> Part:
         if not isinstance(call.function, Global) or call.function.name not in self.names:
-            return None
+            raise Obstacle("it calls another function, which is recursive, too", call.span)
         name = call.function.name
         argument = call.arguments[self.positions[name]]
         if argument not in fields:
-            return None
+            raise Obstacle("a call is not on a field of the value", call.span)
         parameters = self.function_.parameters
         for i, other in enumerate(call.arguments):
             if i != self.positions[name]:
                 if other not in parameters or other is self.data:
-                    return None
+                    raise Obstacle(f"a call changes the parameter {self.names[name][i]}", call.span)
                 self.classes.join((name, i), (self.function_.name, parameters.index(other)))
         return Part(fields.index(argument), name, target)
+
+
+def _holds_list(atom: Atom) -> bool:
+    type_ = atom.type if isinstance(atom, Var) else None
+    while isinstance(type_, RefType):
+        type_ = type_.content
+    return isinstance(type_, StackType)
 
 
 def _inner(body: Block) -> list[Block]:
