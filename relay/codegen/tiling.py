@@ -35,12 +35,14 @@ DEFAULT = TilingChoice()
 
 @attrs.frozen
 class HandSchedule:
-    """The loops of a kernel that the program chooses: blocks of an elementwise kernel, or what `choice` has."""
+    """The loops of a kernel that the program chooses: blocks of an elementwise kernel, or what `choice` has. `cache`:
+    blocks have copies of what they read."""
 
     choice: TilingChoice
     tile: tuple[int, ...] = ()
     vectorize: bool = True
     unroll: bool = False
+    cache: bool = False
 
 
 Choices: TypeAlias = Mapping[str, TilingChoice]

@@ -97,6 +97,7 @@ def _scheduled_shape(
     tile: tuple[int, ...],
     vectorize: bool,
     unroll: bool,
+    cache: bool,
     parallel: bool | None,
     rule: str | None,
     rows: int | None,
@@ -110,9 +111,12 @@ def _scheduled_shape(
     for name, number in (("rows", rows), ("vectors", vectors)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise TypeMismatch(f"{name} must be a number from 1 on, found {number!r}")
-    for name, truth in (("vectorize", vectorize), ("unroll", unroll), ("parallel", parallel), ("packed", packed)):
+    truths = {"vectorize": vectorize, "unroll": unroll, "cache": cache, "parallel": parallel, "packed": packed}
+    for name, truth in truths.items():
         if truth is not None and not isinstance(truth, bool):
             raise TypeMismatch(f"{name} must be True or False, found {truth!r}")
+    if cache and not tile:
+        raise TypeMismatch("a cache is of the blocks of a tile, and there is none")
     if rule is not None and not isinstance(rule, str):
         raise TypeMismatch(f"a rule goes by its name, found {rule!r}")
     return x
@@ -133,6 +137,7 @@ def schedule(
     tile: tuple[int, ...] = (),
     vectorize: bool = True,
     unroll: bool = False,
+    cache: bool = False,
     parallel: bool | None = None,
     rule: str | None = None,
     rows: int | None = None,
@@ -141,7 +146,8 @@ def schedule(
 ) -> Tensor:
     """x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the
     blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
-    rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the tile that
+    rounds of the other loops in a block written out if `unroll`; with `cache` a block first copies what it reads of the
+    operands to memory of its own, row by row. Of a product: `rows` and `vectors` are the tile that
     stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or
     not. `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are chosen
     automatically.

@@ -1957,6 +1957,7 @@ class Operators:
         tile: Any = (),
         vectorize: bool = True,
         unroll: bool = False,
+        cache: bool = False,
         parallel: Any = None,
         rule: Any = None,
         rows: Any = None,
@@ -1967,10 +1968,10 @@ class Operators:
 
         x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the blocks,
         along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
-        rounds of the other loops in a block written out if `unroll`. Of a product: `rows` and `vectors` are the tile
-        that stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among
-        threads, or not. `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are
-        chosen automatically.
+        rounds of the other loops in a block written out if `unroll`; with `cache` a block first copies what it reads of
+        the operands to memory of its own, row by row. Of a product: `rows` and `vectors` are the tile that stays in
+        registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or not.
+        `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are chosen automatically.
         """
 
     @staticmethod

@@ -36,13 +36,15 @@ _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.
 @attrs.frozen(eq=False)
 class Place:
     """A tensor in memory, row by row. Of a temporary one only the axes after the first `skipped` are kept. `address`:
-    of what others have put anywhere in memory; what a kernel makes itself starts at boundaries of vectors."""
+    of what others have put anywhere in memory; what a kernel makes itself starts at boundaries of vectors. `begins`:
+    the indices of the first element, where it holds a part of the tensor."""
 
     buffer: Any  # of one axis
     dims: tuple[Extent, ...]
     skipped: int = 0
     address: Expression | None = None
     lanes: int = 1  # this many rows are in memory element by element by turns
+    begins: tuple[Expression, ...] = ()
 
 
 def key(tensor: Any) -> tuple[Any, int]:
@@ -156,6 +158,8 @@ class Emission:
 
     def position(self, place: Place, indices: Sequence[Any]) -> Expression:
         """The position in memory of the element of a tensor at these indices."""
+        if place.begins:
+            indices = [cast(i, self.index) - begin for i, begin in zip(indices, place.begins, strict=True)]
         offset = self.offset(indices[place.skipped :], place.dims)
         return offset if self.lane is None or place.lanes == 1 else offset * place.lanes + self.lane
 

@@ -388,7 +388,8 @@ def _chosen_schedule(group: FusionGroup, choice: TilingChoice) -> HandSchedule |
     given: Any = call.attributes
     names = {"height": "rows", "vectors": "vectors", "packed": "packed", "parallel": "parallel", "rule": "rule"}
     chosen = {field: given[name] for field, name in names.items() if given[name] is not None}
-    return HandSchedule(attrs.evolve(choice, **chosen), given["tile"], given["vectorize"], given["unroll"])
+    blocks = {name: given[name] for name in ("tile", "vectorize", "unroll", "cache")}
+    return HandSchedule(attrs.evolve(choice, **chosen), **blocks)
 
 
 def _check_schedule(group: FusionGroup, chosen: HandSchedule, decisions: Sequence[Decision]) -> None:
@@ -400,6 +401,8 @@ def _check_schedule(group: FusionGroup, chosen: HandSchedule, decisions: Sequenc
     if wanted is not None and all(d.rule != wanted for d in decisions):
         what = "a tile does" if chosen.tile else f"the rule {wanted!r} does"
         help = "tiles are for elementwise kernels of known sizes" if chosen.tile else None
+        if chosen.cache:
+            help = f"{help}, and a cache for operands that are read along the same axes everywhere"
         raise CompileError(f"{what} not apply to this kernel, whose rule is {taken}", call.span, help=help)
 
 

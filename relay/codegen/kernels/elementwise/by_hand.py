@@ -1,6 +1,7 @@
 """Blocks chosen by hand: loops over blocks of the result, and loops over the elements of a block.
 
 schedule(y, tile=(8, 32))       for each block of 8 x 32 elements: 8 rows of vectors; threads share the blocks
+schedule(.., cache=True)        the same with copies of what a block reads
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.codegen.kernels.clusters import LoneCluster
+from relay.codegen.kernels.elementwise.block_copies import copies, windows
 from relay.codegen.kernels.elementwise.pointwise import lanes, store_elements
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, unravel_index, vectors
@@ -25,7 +27,9 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
     extents = stages[0].extents
     if len(extents) != len(chosen.tile) or not all(isinstance(n, int) for n in extents):
         return None
-    tile = " x ".join(map(str, chosen.tile))
+    if chosen.cache and not windows(e, stages) and any(e.reads(stage) for stage in stages):
+        return None
+    tile = " x ".join(map(str, chosen.tile)) + (" with copies of what they read" if chosen.cache else "")
     return Plan(f"the program asks for blocks of {tile}", lambda: _blocks(e, stages, chosen))
 
 
@@ -34,16 +38,19 @@ def _blocks(e: Emission, stages: Sequence[Stage], chosen: HandSchedule) -> list[
     tile = [min(length, n) for length, n in zip(chosen.tile, extents, strict=True)]
     counts = [-(-n // length) for length, n in zip(tile, extents, strict=True)]
 
-    def block(at: Sequence[Expression]) -> list[Statement]:
+    found = windows(e, stages) if chosen.cache else []
+
+    def block(at: Sequence[Expression], thread: Expression | None = None) -> list[Statement]:
         begins = [i * length for i, length in zip(at, tile, strict=True)]
         sizes: list[Extent] = [
             length if n % length == 0 else tirx.min(number(length, e.index), number(n, e.index) - begin)
             for length, n, begin in zip(tile, extents, begins, strict=True)
         ]
-        return _elements(e, stages, begins, sizes, chosen)
+        with copies(e, found, begins, tile, tirx.const(0, "int32") if thread is None else thread) as made:
+            return [*made, *_elements(e, stages, begins, sizes, chosen)]
 
-    def part(_: Expression, begin: Expression, end: Expression) -> list[Statement]:
-        return loop(end - begin, e.index, lambda i: block(unravel_index(begin + i, counts, e.index)))
+    def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
+        return loop(end - begin, e.index, lambda i: block(unravel_index(begin + i, counts, e.index), number_))
 
     threads = e.threads if chosen.choice.parallel is not False else 1
     least = 1 if chosen.choice.parallel else None
