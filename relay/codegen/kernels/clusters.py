@@ -55,15 +55,17 @@ class Cluster:
 @attrs.frozen(eq=False)
 class LoneCluster:
     """A cluster that shares no loops with others, what schedule rules look at. `product`: its reduction, if it is a
-    product."""
+    product. `is_tiled`: the program asks for blocks."""
 
     cluster: Cluster
     product: Product | None
+    is_tiled: bool = False
 
     @classmethod
     def make(cls, e: Emission, cluster: Cluster) -> LoneCluster:
         """The subject for a cluster."""
-        return cls(cluster, recognize(e, cluster.lead) if cluster.reductions else None)
+        product = recognize(e, cluster.lead) if cluster.reductions else None
+        return cls(cluster, product, e.schedule is not None and bool(e.schedule.tile))
 
     def __str__(self) -> str:
         lead = self.cluster.lead

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.codegen.kernels.clusters import Cluster, KernelSteps, LoneCluster, Step, clusters
-from relay.codegen.kernels.elementwise import by_hand, pointwise, transposed_access
+from relay.codegen.kernels.elementwise import pointwise, transposed_access
 from relay.codegen.kernels.elementwise.pointwise import elements, outer_axes
 from relay.codegen.kernels.emission import ConstantOperand, Decision, Emission, Place, key
 from relay.codegen.kernels.gemm.packing import Packing
@@ -318,6 +318,12 @@ def _product_rules() -> Sequence[Rule[LoneCluster]]:
     return winograd.RULE, skinny_gemm.RULE, gemv.RULE, product.RULE, product.SYMBOLIC_RULE
 
 
+def _tiled_rules() -> Sequence[Rule[LoneCluster]]:
+    from relay.codegen.kernels.elementwise import by_hand
+
+    return (by_hand.RULE,)
+
+
 def _reduction_rules() -> Sequence[Rule[LoneCluster]]:
     from relay.codegen.kernels.reduction import row_groups, short_rows, tree_reduction
 
@@ -330,7 +336,8 @@ KERNEL_RULES = Table(
 """The rules that combine the clusters of a kernel."""
 
 CLUSTER_RULES = Table(
-    (by_hand.RULE, pointwise.RULE, transposed_access.RULE, Rule("rows", 0, _match_rows)),
+    (pointwise.RULE, transposed_access.RULE, Rule("rows", 0, _match_rows)),
+    Family(lambda subject: subject.is_tiled, _tiled_rules),
     Family(lambda subject: subject.product is not None, _product_rules),
     Family(lambda subject: bool(subject.cluster.reductions), _reduction_rules),
 )

@@ -87,7 +87,7 @@ def call_function(
             labels.require_passed(entity, span)
         is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
         fixed = position in static or not is_given  # a default that was not overridden stays what it is
-        if not fixed and is_number(entity):
+        if not fixed and (is_number(entity) or labels.is_written_bool(entity)):
             place = function.label, position
             fixed = place in checker.decisions.specializing or position in binding_times.of_callee(checker, callee)
             numbers.add(place)

@@ -1,5 +1,5 @@
-"""Labels: strings, members of enumerations, forms of trees, decorated functions and static numbers that structures
-contain beside arrays.
+"""Labels: strings, members of enumerations, forms of trees, decorated functions and static numbers and bools that
+structures contain beside arrays.
 
 They are not run-time values. A function gets a structure without them, and its body is specialized to them.
 """
@@ -10,6 +10,7 @@ import enum
 from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.expr import Constant
 from relay.ir.tree import StaticNode, Structure
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -21,6 +22,7 @@ from relay.typecheck.elaboration.abstract_values import (
     StaticNumber,
     TensorMethod,
     Tuple,
+    is_constant_bool,
 )
 from relay.typecheck.elaboration.values.static_keys import static_key
 
@@ -28,8 +30,8 @@ _NONE = PythonObject(None)
 
 
 def is_label(value: object) -> bool:
-    """True if a Python object is such a string, member of an enumeration or form, or a method of tensors."""
-    return isinstance(value, str | enum.Enum | TensorMethod | Structure)
+    """True if a Python object is such a string, bool, member of an enumeration or form, or a method of tensors."""
+    return isinstance(value, str | bool | enum.Enum | TensorMethod | Structure)
 
 
 def holds_labels(entity: AbstractValue) -> bool:
@@ -40,14 +42,24 @@ def holds_labels(entity: AbstractValue) -> bool:
 
 
 def holds_numbers(entity: AbstractValue) -> bool:
-    """True if a structure holds integers that are known."""
-    return isinstance(entity, Tuple) and any(_is_integer(item) or holds_numbers(item) for item in entity.items)
+    """True if a structure holds integers or bools that are known."""
+    return isinstance(entity, Tuple) and any(
+        _is_integer(item) or is_written_bool(item) or holds_numbers(item) for item in entity.items
+    )
+
+
+def is_written_bool(entity: AbstractValue) -> bool:
+    """True for a bool that is written in the program."""
+    is_written = isinstance(entity, DynamicValue) and isinstance(entity.atom, Constant)
+    return is_written and is_constant_bool(entity) is not None
 
 
 def with_static_numbers(entity: AbstractValue) -> AbstractValue:
-    """A structure whose integers, those that are known, are labels."""
+    """A structure whose integers and bools, those that are known, are labels."""
     if isinstance(entity, Tuple):
         return Tuple(tuple(map(with_static_numbers, entity.items)), entity.form)
+    if is_written_bool(entity):
+        return PythonObject(is_constant_bool(entity))
     if _is_integer(entity):
         return StaticNumber(entity.value, entity.span)
     return entity
