@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from relay.codegen.cuda.attention_groups import with_attention
 from relay.codegen.cuda.launches import GroupKernels, Launch
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.analysis.liveness import Liveness
@@ -49,8 +50,13 @@ def host_program(module: Module) -> HostProgram:
     from relay.codegen.cuda.kernels import DeviceKernels
 
     kernels = DeviceKernels()
+
+    def groups(block: Block) -> dict[int, GroupKernels]:
+        ordinary, found = with_attention(block, plan(block), kernels.attention)
+        return {at: found[at] if at in found else kernels.group(ordinary[at]) for at in sorted({*ordinary, *found})}
+
     with assume_facts(module.where):
-        found = host_blocks(module, lambda block: {at: kernels.group(group) for at, group in plan(block).items()})
+        found = host_blocks(module, groups)
     return HostProgram(module, found, tuple(kernels.launches))
 
 

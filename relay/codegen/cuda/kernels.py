@@ -14,6 +14,8 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
+from relay.codegen.cuda.rules.attention import NAME as ATTENTION
+from relay.codegen.cuda.rules.attention import attention
 from relay.codegen.cuda.rules.blocks import Blocks
 from relay.codegen.cuda.rules.epilogues import epilogues
 from relay.codegen.cuda.rules.schedules import schedule
@@ -37,29 +39,58 @@ class DeviceKernels:
     def __init__(self) -> None:
         self.launches: list[Launch] = []  # of different kernels
         self._known: dict[object, GroupKernels] = {}
+        self._declined: set[object] = set()  # by `attention`
+        self._groups = 0
 
     def group(self, group: FusionGroup) -> GroupKernels:
         """The kernels of a group. Raises CompileError for one that has none."""
         operands, sizes, found = signature(group, overwrites=False)
-        calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
-        span = calls[0].span
         if found not in self._known:
+            self._known[found] = self._new_kernels(group, operands, sizes)
+            self.launches += self._known[found].launches
+        return self._of_group(self._known[found], group, operands, sizes)
+
+    def attention(self, group: FusionGroup) -> GroupKernels | None:
+        """The kernels of a group that is attention; None for any other."""
+        operands, sizes, key_ = signature(group, overwrites=False)
+        zeros = frozenset(n for n, atom in enumerate(operands) if isinstance(atom, Constant) and not atom.value.any())
+        found = "attention", key_, zeros
+        if found not in self._known and found not in self._declined:
+            made = self._new_kernels(group, operands, sizes, zeros)
+            if any(launch.rule == ATTENTION for launch in made.launches):
+                self._known[found] = made
+                self.launches += made.launches
+            else:
+                self._declined.add(found)
+        return self._of_group(self._known[found], group, operands, sizes) if found in self._known else None
+
+    def _new_kernels(
+        self, group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], zeros: Zeros | None = None
+    ) -> GroupKernels:
+        calls = _calls(group)
+        what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
+        self._groups += 1
+        with refusals_of(what, calls[0].span):
             names = "_".join(call.operator for call in calls)[:40]
-            what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
-            with refusals_of(what, span):
-                made = _build(group, operands, sizes, f"relay{len(self._known)}_{names}")
-            self._known[found] = made
-            self.launches += made.launches
-        results = tuple(map(_type, group.outputs))
+            return _build(group, operands, sizes, f"relay{self._groups - 1}_{names}", zeros)
+
+    def _of_group(
+        self, made: GroupKernels, group: FusionGroup, operands: tuple[Atom, ...], sizes: tuple[TypeId, ...]
+    ) -> GroupKernels:
+        """The same kernels for a group that is like the one that they were made for."""
         return attrs.evolve(
-            self._known[found],
+            made,
             operands=operands,
             outputs=group.outputs,
-            results=results,
+            results=tuple(map(_type, group.outputs)),
             sizes=sizes,
             calls=host_calls(group),
-            lines=tuple(call.span for call in calls if call.span is not None),
+            lines=tuple(call.span for call in _calls(group) if call.span is not None),
         )
+
+
+def _calls(group: FusionGroup) -> list[OpCall]:
+    return [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
 
 
 def _type(atom: Atom) -> TensorType:
@@ -68,18 +99,25 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str) -> GroupKernels:
+Zeros = frozenset[int]
+"""The positions of operands that are constants, 0 everywhere."""
+
+
+def _build(
+    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, zeros: Zeros | None
+) -> GroupKernels:
+    """The kernels of a group, which may be attention if the `zeros` among its operands are given."""
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
     most = max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
     index = "int64" if sizes or most >= FAR else "int32"
     if sizes or most <= INDEX_LIMIT:
-        return _build_counting(group, operands, sizes, name, index, wide=bool(sizes))
+        return _build_counting(group, operands, sizes, name, index, bool(sizes), zeros)
     try:
-        return _build_counting(group, operands, sizes, name, index, wide=True)
+        return _build_counting(group, operands, sizes, name, index, True, zeros)
     except CompileError:  # a compute function may take it that axes of known extents have int32
         if most > 2**31 - 1:
             raise
-        return _build_counting(group, operands, sizes, name, index, wide=False)
+        return _build_counting(group, operands, sizes, name, index, False, zeros)
 
 
 FAR = 1 << 30
@@ -91,7 +129,13 @@ MANY = 1 << 40
 
 
 def _build_counting(
-    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, index: str, wide: bool
+    group: FusionGroup,
+    operands: Sequence[Atom],
+    sizes: Sequence[TypeId],
+    name: str,
+    index: str,
+    wide: bool,
+    zeros: Zeros | None,
 ) -> GroupKernels:
     """The kernels of a group, with positions of this dtype; operators see indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
@@ -124,13 +168,18 @@ def _build_counting(
     wanted = [tensors[variable].op for variable in group.kept]
     steps = [op for op in ops if op in kept or any(op.same_as(w) for w in wanted)]
     ends = epilogues(e, steps, results)
-    starts = {end.product for end in ends.values()}
-    in_memory = [op for op in steps if op not in starts]
+    zero_inputs = [tensor for n, tensor in enumerate(inputs) if n in (zeros or ())]
+    whole = None if zeros is None else attention(e, ops, results, zero_inputs)
+    inside = {end.product for end in ends.values()} | (frozenset() if whole is None else whole.inside)
+    in_memory = [op for op in steps if op not in inside]
     temporaries = [keep(op.output(n)) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places]
     allocated = len(buffers)
     launches: list[Launch] = []
     for op in in_memory:
-        for made in schedule(e, ends[op].product, ends[op]) if op in ends else schedule(e, op):
+        end = ends.get(op)
+        start = op if end is None else end.product
+        of = whole if whole is not None and start.same_as(whole.output.stage.op) else None
+        for made in schedule(e, start, end, of):
             body = _with_memory(made, buffers, bytes_of)
             parameters = [extents.variables[dim] for dim in sizes]
             decision = e.decisions[-1]

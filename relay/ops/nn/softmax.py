@@ -55,7 +55,7 @@ def _softmax(x: Stage, axis: int) -> Stage:
         scale = factor(*index[:position], 0, *index[position + 1 :])
         return scalar.cast(exponentials(*index) * scale, str(x.dtype))
 
-    return te.compute(dims(x), element)
+    return te.compute(dims(x), element, tag=stages.ROW_SOFTMAX if position == len(dims(x)) - 1 else "")
 
 
 @composite(

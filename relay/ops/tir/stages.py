@@ -15,6 +15,10 @@ from relay.ops.notation import Element, Stage, dims, loops
 from relay.ops.tir import scalar
 from relay.ops.tir.tvm_modules import te, tirx
 
+ROW_SOFTMAX = "softmax of rows"
+"""The tag of a stage that is the softmax along the last axis. It reads exponentials, and these a difference whose first
+number is what softmax is of."""
+
 
 def full(shape: Sequence[Dim], number: float, dtype: str) -> Stage:
     """A stage that is one number everywhere."""

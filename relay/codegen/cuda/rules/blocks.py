@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -14,6 +14,9 @@ from relay.codegen.kernels.rules import Plan
 from relay.codegen.kernels.stage import Extent, Stage
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, tirx
+
+if TYPE_CHECKING:
+    from relay.codegen.cuda.rules.attention import Attention
 
 
 @attrs.frozen(eq=False)
@@ -34,6 +37,7 @@ class StageSubject:
     op: Any
     stage: Stage | None  # None for a te.extern
     epilogue: Epilogue | None = None
+    attention: Attention | None = None
     made: list[Blocks] = attrs.field(factory=list)
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ def epilogues(e: Emission, steps: Sequence[Any], results: Mapping[Any, None]) ->
         (reader, *others) = readers.get(op, [None])
         if op in results or others or reader not in stages or stages[reader].is_reduction:
             continue
-        places = _matching_axes(e, stage, stages[reader])
+        places = matching_axes(e, stage, stages[reader])
         if places is not None and factors(e, stage) is not None:
             found[reader] = Epilogue(op, stages[reader], places)
     for name in assumed:
@@ -64,7 +64,7 @@ def epilogues(e: Emission, steps: Sequence[Any], results: Mapping[Any, None]) ->
     return found
 
 
-def _matching_axes(e: Emission, product: Stage, reader: Stage) -> tuple[int | None, ...] | None:
+def matching_axes(e: Emission, product: Stage, reader: Stage) -> tuple[int | None, ...] | None:
     """For each axis of a reader that of the product, if it reads the product at its own indices only."""
     found: set[tuple[int | None, ...]] = set()
     for tensor, indices in e.reads(reader):
@@ -95,4 +95,4 @@ def _without_casts(index: Any) -> Any:
     return index
 
 
-__all__ = ["Epilogue", "epilogues"]
+__all__ = ["Epilogue", "epilogues", "matching_axes"]

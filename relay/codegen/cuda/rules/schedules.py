@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from relay.codegen.cuda.rules.attention import NAME as ATTENTION
+from relay.codegen.cuda.rules.attention import Attention
+from relay.codegen.cuda.rules.attention_kernel import match_attention
 from relay.codegen.cuda.rules.blocks import (
     Blocks,
     StageSubject,
@@ -44,10 +47,12 @@ SERIAL = 4096
 """Results from which there are threads enough if each has a result of its own."""
 
 
-def schedule(e: Emission, op: Any, epilogue: Epilogue | None = None) -> list[Blocks]:
-    """The kernels of a stage, one after another, of a product with its epilogue; none if there is nothing to
-    compute."""
-    subject = StageSubject(op, stage_of(op) if is_compute(op) else None, epilogue)
+def schedule(
+    e: Emission, op: Any, epilogue: Epilogue | None = None, attention: Attention | None = None
+) -> list[Blocks]:
+    """The kernels of a stage, one after another, of a product with its epilogue, or of attention, whose last product
+    it is; none if there is nothing to compute."""
+    subject = StageSubject(op, stage_of(op) if is_compute(op) else None, epilogue, attention)
     if subject.stage is not None and is_below(volume(subject.stage.extents), 1):
         return []
     RULES.emit(e, subject)
@@ -243,6 +248,7 @@ def _statement(e: Emission, op: Any, nest: Nest) -> Blocks:
 RULES = Table(
     (
         Rule("statement", 50, _match_statement),
+        Rule(ATTENTION, 60, match_attention),
         Rule("tensor_product", 45, match_tensor_product),
         Rule("tiled_product", 40, match_tiled_product),
         Rule("block_reduction", 30, _match_block_each),
