@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -36,6 +37,8 @@ from relay.operator import lookup
 from relay.support import private_files
 
 log = logging.getLogger("relay.compile")
+
+Code = TypeVar("Code")
 
 DEFAULT_SIZE = 1 << 30
 _SUFFIX = ".relay.so"
@@ -90,6 +93,14 @@ def is_verified() -> bool:
     return os.environ.get("RELAY_VERIFY", "") not in ("", "0")
 
 
+class Files(Protocol[Code]):
+    """The files of one kind of machine code: `write` raises ExportError for what has no form in a file, `read` gives
+    None for a file that is not whole, and raises Untrusted for one of someone else."""
+
+    def write(self, made: Code, program: Module, path: Path, /) -> None: ...
+    def read(self, path: Path, program: Module, /) -> Code | None: ...
+
+
 def native(
     program: Module,
     level: int,
@@ -104,16 +115,35 @@ def native(
 
     A failure of the cache costs time only, and is logged.
     """
+    return find_or_compile(program, lambda: key(program, level, threads, choices, donated, target), compile, library)
+
+
+def for_gpu(
+    program: Module, level: int, compile: Callable[[], Code], target: str, compiler: str, files: Files[Code]
+) -> Code:
+    """As `native`, for a GPU: `compiler` is its version."""
+    return find_or_compile(
+        program, lambda: key(program, level, 0, {}, frozenset(), f"{target} {compiler}"), compile, files
+    )
+
+
+def find_or_compile(
+    program: Module, key_of: Callable[[], Key], compile: Callable[[], Code], files: Files[Code]
+) -> Code:
+    """The machine code of a typed program in `files`, by a key that is made where it is needed.
+
+    A failure of the cache costs time only, and is logged.
+    """
     if limit() == 0:
         return compile()
     foreign = _foreign_operator(program)
     if foreign is not None:
         log.info("not kept on disk: the operator %s is defined outside of Relay", foreign)
         return compile()
-    wanted = key(program, level, threads, choices, donated, target)
+    wanted = key_of()
     path = directory() / wanted.file(program.main.name)
     is_trusted = _is_trusted(path.parent)
-    found = _read_program(path, program) if is_trusted else None
+    found = _read_program(path, program, files) if is_trusted else None
     if found is None and is_trusted:
         log.info("%s is not on disk: %s", program.main.name, _reason(program.main.name, wanted))
     if found is not None:
@@ -124,11 +154,11 @@ def native(
     made = compile()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        library.write(made, program, path)
+        files.write(made, program, path)
         log.info("compiled code is kept in %s", path)
         _shrink(limit())
-        kept = _read_program(path, program) if _is_trusted(path.parent) else None
-        return kept or made  # which becomes machine code once more when it is called
+        again = _read_program(path, program, files) if _is_trusted(path.parent) else None
+        return again or made  # which becomes machine code once more when it is called
     except library.ExportError as reason:
         log.info("not kept on disk: %s", reason)
     except OSError as error:
@@ -137,10 +167,10 @@ def native(
     return made
 
 
-def _read_program(path: Path, program: Module) -> NativeModule | None:
+def _read_program(path: Path, program: Module, files: Files[Code]) -> Code | None:
     """The program in a file, if it is there, whole, and of this user."""
     try:
-        found = library.read(path, program)
+        found = files.read(path, program)
         if found is None and os.path.lexists(path):
             log.warning("%s is damaged; recompiling", path)
         return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from relay.codegen.cuda import target as cuda
-from relay.codegen.cuda.driver import open_gpu
+from relay.codegen.cuda.driver import cuda_version, open_gpu
 from relay.codegen.runtime.native import unused_donations
 from relay.codegen.runtime.native_stacks import with_room
 from relay.codegen.vta.target import names_target, parse_target
@@ -36,6 +36,8 @@ from relay.transform.pipeline import PREPARATION, Pipeline
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
 if TYPE_CHECKING:
+    from relay.codegen.cuda.compiler import MachineCode
+    from relay.codegen.cuda.host_program import HostProgram
     from relay.codegen.lowering.probes import Probes
     from relay.codegen.runtime.cpu import Program
     from relay.codegen.runtime.native import NativeModule
@@ -204,10 +206,7 @@ class CompiledSignature:
     def _compile(self) -> Program:
         self.warn_of_breakpoints()
         if self.is_for_gpu:
-            from relay.codegen.cuda.program import compile_for_gpu
-
-            made: Any = compile_for_gpu(self._core(), cuda.parse_target(self.target), Data, Reference, self._uses)
-            return made  # type: ignore[no-any-return]
+            return self._compile_for_gpu()
         with compiling:  # a copy of the process has nothing that is half imported
             from relay.codegen.runtime import cpu
             from relay.compilation import disk_cache, tuning_records
@@ -238,6 +237,23 @@ class CompiledSignature:
         if unused := unused_donations(native, parameters, donated):
             log.warning("%s: no result is made in the memory of %s", self.typed.main.name, ", ".join(unused))
         return cpu.Program(native, Data, Reference, self._uses)
+
+    def _compile_for_gpu(self) -> Program:
+        with compiling:
+            from relay.codegen.cuda import program, program_file
+            from relay.compilation import disk_cache
+
+        architecture, version = cuda.parse_target(self.target), cuda_version()
+
+        def compile_core() -> tuple[HostProgram, MachineCode]:
+            return program.program_parts(self._core(), architecture)
+
+        if version is None:
+            parts = compile_core()
+        else:
+            parts = disk_cache.for_gpu(self.typed, self.level, compile_core, architecture.name, version, program_file)
+        made: Any = program.CudaProgram(*parts, architecture, Data, Reference, self._uses)
+        return made  # type: ignore[no-any-return]
 
     def warn_of_breakpoints(self) -> None:
         """A program that is not run by the debugger passes its breakpoints: a RelayWarning says so, once."""

@@ -340,4 +340,4 @@ def test_constructors_of_equal_programs_may_have_another_order() -> None:
     module = layer.typed(3.0, True)
     turned = Module(module.functions, module.entry, tuple(reversed(module.data)), module.where)
     assert len(module.data) > 1 and module.alpha_hash() == turned.alpha_hash()
-    assert library._definitions(module) == library._definitions(turned)
+    assert library.definitions_of(module) == library.definitions_of(turned)

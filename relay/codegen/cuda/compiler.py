@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import metadata
 from typing import Any
 
 import attrs
@@ -27,6 +28,12 @@ class MachineCode:
 
     code: bytes
     resources: dict[str, Resources]
+
+
+def compiler_version() -> str:
+    """The version of NVRTC, as far as its packages tell it, which does not load it."""
+    names = "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"
+    return " ".join(f"{d.name} {d.version}" for name in names for d in metadata.distributions(name=name))
 
 
 _USED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers([^\n]*)", re.S)

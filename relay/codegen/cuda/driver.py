@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from relay.codegen.cuda.compiler import INSTALL, MachineCode, machine_code
+from relay.codegen.cuda.compiler import INSTALL, MachineCode, compiler_version, machine_code
 from relay.codegen.cuda.memory import CHUNK, Arena, Memory
 from relay.codegen.cuda.target import Architecture
 from relay.errors import CompileError, ExecutionError, InternalError, Span
@@ -26,11 +26,13 @@ OUT_OF_MEMORY = 2
 @attrs.frozen(eq=False)
 class Toolchain:
     """The way to GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
-    `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once."""
+    `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once.
+    `version()`: the compiler's, by which programs on disk are told apart; without it none are kept."""
 
     driver: Callable[[], Any]
     compile: Callable[[str, Architecture], MachineCode]
     chunk: int = CHUNK
+    version: Callable[[], str] | None = None
 
 
 def _installed_driver() -> Any:
@@ -43,7 +45,9 @@ def _installed_driver() -> Any:
     return driver
 
 
-NVIDIA = Toolchain(_installed_driver, lambda source, architecture: machine_code(source, architecture))
+NVIDIA = Toolchain(
+    _installed_driver, lambda source, architecture: machine_code(source, architecture), version=compiler_version
+)
 """The installed driver, and NVRTC."""
 
 _chosen = [NVIDIA]
@@ -64,6 +68,12 @@ def use_toolchain(toolchain: Toolchain) -> Iterator[None]:
 def compile_cuda(source: str, architecture: Architecture) -> MachineCode:
     """Machine code by the toolchain, which needs no GPU. Raises CompileError where there is no compiler."""
     return _chosen[0].compile(source, architecture)
+
+
+def cuda_version() -> str | None:
+    """The version of the toolchain's compiler; None if its programs are not kept on disk."""
+    version = _chosen[0].version
+    return None if version is None else version()
 
 
 def open_gpu() -> Gpu:
@@ -236,4 +246,4 @@ class LoadedKernels:
     functions: dict[str, Any]
 
 
-__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "compile_cuda", "open_gpu", "use_toolchain"]
+__all__ = ["NVIDIA", "Gpu", "LoadedKernels", "Toolchain", "compile_cuda", "cuda_version", "open_gpu", "use_toolchain"]

@@ -211,8 +211,13 @@ def compile_for_gpu(
     uses: list[int] | None = None,
 ) -> CudaProgram:
     """A program of an optimized core. Raises CompileError for what the target does not have."""
+    return CudaProgram(*program_parts(module, architecture), architecture, make, reference, uses)
+
+
+def program_parts(module: Module, architecture: Architecture) -> tuple[HostProgram, MachineCode]:
+    """The host program of an optimized core, and its machine code. Raises as `compile_for_gpu`."""
     program, source = kernels_of(module, architecture)
-    return CudaProgram(program, gpu_code(program, source, architecture), architecture, make, reference, uses)
+    return program, gpu_code(program, source, architecture)
 
 
 def gpu_code(program: HostProgram, source: str, architecture: Architecture) -> MachineCode:
@@ -287,4 +292,4 @@ def _extent(arguments: Sequence[Any], place: Place) -> int:
     return int(value.shape[place.axis])
 
 
-__all__ = ["CudaProgram", "compile_for_gpu", "kernels_of"]
+__all__ = ["CudaProgram", "compile_for_gpu", "kernels_of", "program_parts"]

@@ -275,7 +275,7 @@ def link(
 # ---- what stands in the program
 
 
-def _spans(program: Module) -> Iterator[Span | None]:
+def spans_of(program: Module) -> Iterator[Span | None]:
     """All places of a program, in a fixed order."""
     for function in program.functions.values():
         yield function.span
@@ -288,7 +288,7 @@ def _spans(program: Module) -> Iterator[Span | None]:
                     yield target.span
 
 
-def _definitions(program: Module) -> list[DataDefinition]:
+def definitions_of(program: Module) -> list[DataDefinition]:
     """All data types of a program, in an order that is the same for programs that share a file."""
     entry = program.main
     mentioned = mentioned_definitions([*entry.type.parameters, entry.type.result])
@@ -299,8 +299,8 @@ class _ObjectNumbers:
     """The numbers of a program's places and data types, which represent them in a file."""
 
     def __init__(self, program: Module) -> None:
-        self._spans: Sequence[Span | None] = list(_spans(program))
-        self._data = _definitions(program)
+        self._spans: Sequence[Span | None] = list(spans_of(program))
+        self._data = definitions_of(program)
         self._numbers: dict[Span, int] = {}
         for place, span in enumerate(self._spans):
             if span is not None:

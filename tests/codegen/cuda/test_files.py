@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from agreement import assert_agree
@@ -101,6 +102,7 @@ def test_errors_tell_the_line(tmp_path: Path) -> None:
 
 STEP = """
 import sys
+import attrs
 import numpy as np
 import relay
 from gpu.emulation import emulation
@@ -170,3 +172,46 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         relay.load(path)
     with pytest.raises(CompileError, match="its SHA-256 differs"):
         relay.load(path, sha256="0")
+
+
+KEPT = """
+def checked(x):
+    if x.sum() > 100.0:
+        return Chain.End()
+    assert x[0] > 0.0, "the first element must be positive"
+    return Chain.Link(x * 2.0, Chain.Link(x + W[0, :3], Chain.End()))
+"""
+
+
+def test_programs_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process, or the same program anew, compiles nothing; what it returns and where it fails is the same."""
+    monkeypatch.setenv("RELAY_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("RELAY_CACHE_SIZE", str(1 << 20))
+    compilations = []
+    toolchain = emulation()
+
+    def counted(source: str, architecture: Any) -> Any:
+        compilations.append(source)
+        return toolchain.compile(source, architecture)
+
+    def run(x: Any, version: str = "1") -> Any:
+        checked = relay.from_source(KEPT, {"Chain": Chain, "W": W})
+        with use_toolchain(attrs.evolve(toolchain, compile=counted, version=lambda: version)):
+            return checked.compile(x, target="cuda")(x)
+
+    for _ in range(2):
+        found = run(X[1])
+        assert type(found) is Chain.Link
+        assert_agree(found.row, 2 * X[1], rtol=0)
+        assert_agree(found.rest.row, X[1] + W[0, :3], rtol=0)
+        with pytest.raises(ExecutionError, match="must be positive") as caught:
+            run(X[0])
+        assert 'assert x[0] > 0.0, "the first' in str(caught.value)  # the line stands in the program
+    assert len(compilations) == 1
+    (file,) = (tmp_path / "kept").glob("*.relay.so")
+    file.write_bytes(file.read_bytes()[:-50])
+    run(X[1])
+    assert len(compilations) == 2
+    run(X[1], version="2")
+    assert len(compilations) == 3
+    assert run(200 * X[1], version="2").__class__ is Chain.End and len(compilations) == 3
