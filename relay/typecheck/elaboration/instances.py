@@ -23,7 +23,7 @@ from relay.ir.types import (
     TypeId,
     prune,
 )
-from relay.typecheck.elaboration import binding_times, constant_results
+from relay.typecheck.elaboration import binding_times, constant_results, similar_instances
 from relay.typecheck.elaboration.abstract_values import (
     AbortElaboration,
     AbstractValue,
@@ -53,6 +53,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
 from relay.typecheck.elaboration.instance_bodies import InstanceElaboration, InstanceRequest, is_count, is_number
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
+from relay.typecheck.elaboration.similar_instances import Likeness
 from relay.typecheck.elaboration.values import axis_names, iterables, labels
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.static_keys import static_key
@@ -183,7 +184,8 @@ def instantiate(
     With `packs`, it also returns the captured variables of the functions in its result. `iterated`: the ranges and
     zips, by position, whose parts the call passes."""
     request = _request(checker, callee, entities, values, span, numbers, annotated, packs, iterated)
-    found = _existing_instance(checker, request)
+    alike = similar_instances.likeness(request) if request.key is None else None
+    found = _existing_instance(checker, request, alike)
     if found is not None:
         return found
     count = len(checker.module.globals)
@@ -194,6 +196,7 @@ def instantiate(
         raise
     if request.key is None:
         checker.module.instances_at_unknowns[request.key_at(tuple(map(resolve, request.types)))] = made
+        similar_instances.note(checker, alike, made)
     return made
 
 
@@ -233,8 +236,9 @@ def _request(
     )
 
 
-def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance | None:
-    """An instance that serves a call, if there is one. Raises TypeCheckError for recursions without an end."""
+def _existing_instance(checker: Checker, request: InstanceRequest, alike: Likeness | None) -> Instance | None:
+    """An instance that serves a call, if there is one; `alike` is what it has in common with others. Raises
+    TypeCheckError for recursions without an end."""
     callee, function, code, key = request.callee, request.function, request.code, request.key
     types, span, shape = request.types, request.span, tuple(v is None for v in request.values)
     running = [i for i in checker.frame.active if i.code is code and i.statics == request.statics]
@@ -250,6 +254,10 @@ def _existing_instance(checker: Checker, request: InstanceRequest) -> Instance |
             effects.flow(found, expected)
         recursive_results.note_recursive_use(checker, there)
         return there
+    if alike is not None and not running:
+        similar = similar_instances.find(checker, request, alike)
+        if similar is not None:
+            return similar
     if running:
         general = polymorphic_recursion.general_use(checker, callee, running[-1], types, span)
         if general is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from relay.typecheck.elaboration.checker import Instance
     from relay.typecheck.elaboration.dynamic_shapes.size_conditions import SizeCondition
     from relay.typecheck.elaboration.schemes.stuck_terms import StuckTerm
+    from relay.typecheck.elaboration.similar_instances import Similar
 
 
 @attrs.define(eq=False)
@@ -38,6 +39,9 @@ class ModuleBuilder:
     instances_at_unknowns: dict[object, Instance] = attrs.field(factory=dict)
     """Those by the types of the call, where they are not known: the same unknown types are the same instance. Otherwise
     a chain of functions, each of which calls the one before twice, would have twice as many with each."""
+
+    similar_instances: dict[object, list[Similar]] = attrs.field(factory=dict)
+    """Those by what their calls have in common (`similar_instances.py`)."""
 
     globals: dict[str, Instance] = attrs.field(factory=dict)
     linked: dict[Module, dict[str, Global]] = attrs.field(factory=dict)
