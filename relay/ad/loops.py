@@ -51,7 +51,7 @@ from relay.ir.expr import (
     Terminator,
     Var,
 )
-from relay.ir.rebuild import map_atoms, substitute
+from relay.ir.rebuild import map_atoms, substitute, with_values
 from relay.ir.sizes.data_dependent import dims_of_binding
 from relay.ir.traverse import bound_variables, terminator_operands, walk
 from relay.ir.types import INT64, BaseType, StackType, TensorType, scalar
@@ -277,8 +277,7 @@ class _LoopReversal:
                     after = record.step(emitter, hand_over(emitter, passed, [type_of(v) for v in stored]))
                     bindings += emitter.bindings
                 values = (*values, after)
-            kind = Next if isinstance(terminator, Next) else Exit
-            return kind(terminator.label, values, terminator.span)
+            return with_values(terminator, values)
 
         forward_body = close(plan, leaf)
         forward = []

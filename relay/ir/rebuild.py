@@ -192,6 +192,13 @@ def map_terminator(
     values = tuple(map(atom, terminator.values))
     if label is _identity and all(map(is_, values, terminator.values)):
         return terminator
+    return with_values(terminator, values, label)
+
+
+def with_values(
+    terminator: Terminator, values: tuple[Atom, ...], label: Callable[[LoopLabel], LoopLabel] = _identity
+) -> Terminator:
+    """The terminator passing on other values, which may be more or fewer."""
     match terminator:
         case Yield(_, span):
             return Yield(values, span)
@@ -199,6 +206,8 @@ def map_terminator(
             return Next(label(target), values, span)
         case Exit(target, _, span):
             return Exit(label(target), values, span)
+        case Dead():
+            return terminator
         case _:
             assert_never(terminator)
 

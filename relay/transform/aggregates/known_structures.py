@@ -33,7 +33,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import copy_block
+from relay.ir.rebuild import copy_block, map_terminator
 from relay.ir.traverse import all_blocks, blocks, count_bindings, walk
 from relay.ir.types import DataDefinition, DataType, Type
 
@@ -180,15 +180,9 @@ class _UnrolledRound:
                     if self._leaves(binding):
                         return None
                     self._append(binding)
-        match block.terminator:
-            case Yield(values, span):
-                return Yield(tuple(map(self.atom, values)), span)
-            case Next(label, values, span) if label is self.loop.label:
-                return Next(label, tuple(map(self.atom, values)), span)
-            case Exit(label, values, span) if label is self.loop.label:
-                return Exit(label, tuple(map(self.atom, values)), span)
-            case _:
-                return None
+        end = block.terminator
+        is_known = isinstance(end, Yield) or (isinstance(end, Next | Exit) and end.label is self.loop.label)
+        return map_terminator(end, self.atom) if is_known else None
 
     def _leaves(self, binding: Binding) -> bool:
         """True if a part of a binding leaves the round."""

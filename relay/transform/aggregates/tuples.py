@@ -25,13 +25,12 @@ from relay.ir.expr import (
     Match,
     MatchArm,
     Module,
-    Next,
     Project,
     Terminator,
     Var,
-    Yield,
 )
-from relay.ir.traverse import all_blocks
+from relay.ir.rebuild import with_values
+from relay.ir.traverse import all_blocks, terminator_operands
 from relay.ir.types import TupleType
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.module_pass import pass_about
@@ -72,15 +71,9 @@ class _TupleFlattening:
         return Block(tuple(out), end)
 
     def terminator(self, terminator: Terminator, out: list[Binding]) -> Terminator:
-        match terminator:
-            case Yield(values, span):
-                return Yield(self.flatten_atoms(values, out), span)
-            case Next(label, values, span):
-                return Next(label, self.flatten_atoms(values, out), span)
-            case Exit(label, values, span) if label in self.loops:
-                return Exit(label, self.flatten_atoms(values, out), span)
-            case _:
-                return terminator
+        if isinstance(terminator, Exit) and terminator.label not in self.loops:
+            return terminator  # a function returns one value
+        return with_values(terminator, self.flatten_atoms(terminator_operands(terminator), out))
 
     def binding(self, binding: Binding, out: list[Binding]) -> None:
         value = binding.value

@@ -52,7 +52,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import substitute
+from relay.ir.rebuild import substitute, with_values
 from relay.ir.traverse import NESTING, all_blocks, blocks, free_variables, operands, terminator_operands, walk, yields
 from relay.ir.types import BOOL, INT32, BaseType, StackType, TensorType, Type, scalar, show
 from relay.operator import Emitter, Value, lookup
@@ -420,7 +420,7 @@ class _Part:
             case Exit(label):
                 flags = self.division.ways[label][1]
         values = tuple(part._keep(len(part.flattened), end.values, flags))
-        return Block(tuple(part.out), attrs.evolve(end, values=values))  # type: ignore[misc]
+        return Block(tuple(part.out), with_values(end, values))
 
     def _branch(self, position: int, targets: Sequence[Var], branch: If | Match) -> None:
         division = self.division

@@ -35,7 +35,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.rebuild import map_atoms, map_terminator
+from relay.ir.rebuild import map_atoms, map_terminator, with_values
 from relay.ir.traverse import all_blocks, blocks, bodies, operands, terminator_operands, walk
 from relay.ir.types import RefType
 from relay.transform.core.rebuilding import map_bodies
@@ -133,15 +133,8 @@ class _ReferenceElimination:
 
     def _terminator(self, terminator: Terminator, content: dict[Var, Atom], yields: tuple[Var, ...]) -> Terminator:
         made = map_terminator(terminator, self.atom)
-        match made:
-            case Yield(values, span):
-                return Yield((*values, *(content[c] for c in yields)), span)
-            case Next(label, values, span):
-                return Next(label, (*values, *(content[c] for c in self.carried.get(label, ()))), span)
-            case Exit(label, values, span):
-                return Exit(label, (*values, *(content[c] for c in self.carried.get(label, ()))), span)
-            case _:
-                return made
+        cells = self.carried.get(made.label, ()) if isinstance(made, Next | Exit) else yields
+        return with_values(made, (*terminator_operands(made), *(content[c] for c in cells)))
 
     def _outer_writes(self, construct: Expr, content: dict[Var, Atom]) -> tuple[Var, ...]:
         """The cells made outside of a construct that it writes."""

@@ -35,7 +35,7 @@ from relay.ir.types import (
     show,
 )
 from relay.operator import Emitter, Operator, Relation, Undetermined, lookup
-from relay.operator.relation import substitute
+from relay.operator.relation import BaseSignature, substitute
 from relay.typecheck.dims import follows_equal
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -50,11 +50,12 @@ from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operan
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.operand_dtypes import refuse_float, result_base, unify_token
-from relay.typecheck.elaboration.schemes import rank_polymorphism, stuck_terms
+from relay.typecheck.elaboration.expressions.operator_shapes import ShapeInference
+from relay.typecheck.elaboration.schemes import rank_polymorphism
 from relay.typecheck.elaboration.values import axis_names, range_numbers
 from relay.typecheck.guards import DataDependentGuard
-from relay.typecheck.relations import EmptyAxis, broadcast, same_shape
-from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, shape_variable, unknowns
+from relay.typecheck.relations import EmptyAxis
+from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, unknowns
 
 
 def bool_value(value: bool, span: Span | None) -> DynamicValue:
@@ -117,12 +118,19 @@ def _apply(
     found: list[DynamicValue | None] = [_operand(checker, out, operator, e, i, span) for i, e in enumerate(operands)]
     result: Type
     try:
-        if isinstance(operator.relation, Relation):
-            result = _relation(checker, out, operator, operator.relation, operands, found, attributes, span, described)
-        elif isinstance(operator.relation, QuantifiedType | FunctionType):
-            result = _function_type(checker, out, operator, operator.relation, operands, found, span)
-        elif (numbers := _relation_of_numbers(checker, operator, found)) is not None:
-            result = _relation(checker, out, operator, numbers, operands, found, attributes, span, described)
+        relation = operator.relation
+        if not isinstance(relation, Relation):
+            relation = _relation_of_numbers(checker, operator, found) or relation
+        if isinstance(relation, Relation):
+            signature = relation.base
+            bound = _unify_bases(checker, out, operator, signature, operands, found, span, described)
+            base = result_base(operator, signature.result, bound, attributes)
+            values = [v for v in found if v is not None]
+            shapes = [_tensor(v).shape for v in values]
+            inference = ShapeInference(checker, operator, relation, values, shapes, attributes, described, span)
+            result = inference.result(base)
+        elif isinstance(relation, QuantifiedType | FunctionType):
+            result = _function_type(checker, out, operator, relation, operands, found, span)
         else:
             result = _callable(checker, out, operator, operands, found, attributes, span, described)
     except TypeMismatch as error:
@@ -227,18 +235,17 @@ def _tensor(typed: DynamicValue) -> TensorType:
     return type_
 
 
-def _relation(
+def _unify_bases(
     checker: Checker,
     out: TypedBlockBuilder,
     operator: Operator,
-    relation: Relation,
+    signature: BaseSignature,
     operands: Sequence[AbstractValue],
     found: list[DynamicValue | None],
-    attributes: dict[str, object],
     span: Span | None,
     described: Sequence[str],
-) -> TensorType:
-    signature = relation.base
+) -> dict[str, object]:
+    """The base types of a signature's variables, as the operands have them. Numbers become constants in `found`."""
     bound: dict[str, object] = {}
     if any(value is not None and value.of_range for value in found):
         found[:] = range_numbers.adapt_operands(checker, out, signature, operands, found)
@@ -258,98 +265,7 @@ def _relation(
             typed = checker.constant(out, entity, base)
             found[position] = typed
             unify_token(checker, operator, token, _tensor(typed).base, bound, position, described)
-    base = result_base(operator, signature.result, bound, attributes)
-    shapes = [_tensor(v).shape for v in found if v is not None]
-    if operator.variadic:
-        shapes = list(shapes)
-
-    def rule() -> tuple[object, ...]:
-        flat = [flat_shape(s) for s in shapes]
-        return relation.apply(flat, operator.variadic, attributes)
-
-    waiting = _open(shapes)
-    if not waiting:
-        values = [v for v in found if v is not None]
-        try:
-            names = axis_names.result_names(operator, values, attributes, described, span, rule)
-            return TensorType(base, rule(), names)  # type: ignore[arg-type]
-        except Undetermined as undetermined:
-            waiting = undetermined.unknowns
-    distinct = {flat_shape(s) for s in shapes if flat_shape(s)}
-    if relation.shape in (broadcast, same_shape) and len(distinct) == 1 and not operator.variadic:
-        names = axis_names.common_names([v for v in found if v is not None])
-        return TensorType(base, distinct.pop(), names)  # type: ignore[arg-type]
-    unknown, axes = checker.solver.fresh_variable(Kind.Shape), checker.solver.fresh_variable(Kind.Shape)
-    notes = list(found)
-
-    def attempt() -> Sequence[Unknown] | None:
-        still = _open(shapes)
-        if still:
-            return still
-        values = [v for v in notes if v is not None]
-        try:
-            names = axis_names.result_names(operator, values, attributes, described, span, rule)
-        except Undetermined as undetermined:
-            checker.question = undetermined.question
-            checker.asked_of = lambda: operand_notes(notes, described)
-            return undetermined.unknowns
-        if names is not None and prune(axes) is axes:
-            checker.solver.bind(axes, names)
-        try:
-            checker.solver.unify_shape((unknown,), rule())  # type: ignore[arg-type]
-        except Undetermined as undetermined:
-            checker.question = undetermined.question
-            checker.asked_of = lambda: operand_notes(notes, described)
-            return undetermined.unknowns
-        except TypeMismatch as error:
-            error.span = error.span or span
-            error.notes = (*error.notes, *operand_notes(notes, described))
-            raise
-        return None
-
-    def application() -> Application:
-        return stuck_terms.application_of(operator, relation.shape, shapes, attributes)
-
-    def at_any_rank() -> bool:
-        try:
-            return rank_polymorphism.solve_at_any_rank(
-                checker, shapes, lambda tried: relation.apply(tried, operator.variadic, attributes), unknown
-            )
-        except Clash as clash:
-            raise TypeMismatch(
-                f"the result of {operator_name(operator)} is not what is needed: {clash.reason or 'other shapes'}",
-                span,
-                notes=operand_notes(notes, described),
-            ) from None
-        except TypeMismatch as error:
-            error.span = error.span or span
-            error.notes = (*error.notes, *operand_notes(notes, described))
-            raise
-
-    if checker.generic and at_any_rank():
-        return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
-    checker.defer(
-        attempt,
-        span,
-        lambda: str(application()),
-        result=unknown,
-        application=application if checker.generic else None,
-        at_any_rank=at_any_rank if checker.generic else None,
-    )
-    return TensorType(base, (unknown,), axes)  # type: ignore[arg-type]
-
-
-def _open(shapes: Sequence[object]) -> tuple[Unknown, ...]:
-    """The shape variables that keep these shapes from having a rank."""
-    waiting = []
-    for shape in shapes:
-        flat = flat_shape(shape)  # type: ignore[arg-type]
-        at = shape_variable(flat)
-        if at is not None and isinstance(flat[at], Unknown):
-            waiting.append(flat[at])
-        elif at is not None:
-            raise Undetermined
-    return tuple(waiting)  # type: ignore[arg-type]
+    return bound
 
 
 def _function_type(
