@@ -241,16 +241,7 @@ class ModuleReversal:
         called = self._is_recursive(function) or function.rule is not None
         parameters, body, result = _single_exit(_forwarding_function(function) if called else function)
         body = separate_conditions(body, self.function)
-        output = output_type(function.result, grad)
-        seed: Atom = Var("seed", output, derivative.span)
-        if not grad.seedable:
-            seed = Constant(np.ones(output.dims, output.dtype), derivative.span)
-        cotangent: Cotangent = seed
-        if isinstance(function.result, TupleType):
-            parts: list[Cotangent] = [None] * len(function.result.items)
-            parts[grad.output or 0] = seed
-            cotangent = tuple(parts)
-
+        seed, cotangent = _seed(derivative, function.result)
         given = {var: type_of(var) for var in parameters}
         wrt = grad.wrt if grad.wrt is not None else tuple(range(len(parameters)))
         shared = [type_ for type_ in given.values() if self._may_be_shared(type_, derivative, [*given.values()])]
@@ -287,16 +278,7 @@ class ModuleReversal:
             outputs = [make_tuple(emitter, outputs)]
         if leaves:
             result = self.references.unpair_value(emitter, result, function.result)
-        for position in grad.keeping:
-            if isinstance(function.result, TupleType):
-                item = function.result.items[position]
-                index = position % len(function.result.items)
-                outputs.append(emitter.bind(Project(result, index, derivative.span), item, "kept").atom)
-            else:
-                outputs.append(result)
-        final = outputs[0] if len(outputs) == 1 else make_tuple(emitter, outputs)
-        if grad.with_value:
-            final = make_tuple(emitter, [result, final])
+        final = _returned_value(emitter, derivative, result, function.result, outputs)
         code = live_bindings([*before, *plan.forward, *emitter.bindings], [final], self._is_effect)
         parameters = tuple(received.get(var, var) for var in parameters)
         label = LoopLabel(derivative.name)
@@ -616,3 +598,31 @@ def _with_yields(block: Block, result: Var) -> Block:
 
     changed = Binding((result,), map_blocks(tail, arm))
     return Block((*block.bindings[:-1], changed), Yield((result,)))
+
+
+def _seed(derivative: Derivative, result: Type) -> tuple[Atom, Cotangent]:
+    """The cotangent of what is differentiated, a parameter or ones, and with it that of the whole result."""
+    output = output_type(result, derivative.grad)
+    seed: Atom = Var("seed", output, derivative.span)
+    if not derivative.grad.seedable:
+        seed = Constant(np.ones(output.dims, output.dtype), derivative.span)
+    if not isinstance(result, TupleType):
+        return seed, seed
+    parts: list[Cotangent] = [None] * len(result.items)
+    parts[derivative.grad.output or 0] = seed
+    return seed, tuple(parts)
+
+
+def _returned_value(
+    emitter: Emitter, derivative: Derivative, result: Atom, result_type: Type, gradients: Sequence[Atom]
+) -> Atom:
+    """What a derivative returns: the gradients, the components of the result that it keeps, and the result."""
+    grad, outputs = derivative.grad, list(gradients)
+    for position in grad.keeping:
+        if isinstance(result_type, TupleType):
+            item, index = result_type.items[position], position % len(result_type.items)
+            outputs.append(emitter.bind(Project(result, index, derivative.span), item, "kept").atom)
+        else:
+            outputs.append(result)
+    final = outputs[0] if len(outputs) == 1 else make_tuple(emitter, outputs)
+    return make_tuple(emitter, [result, final]) if grad.with_value else final

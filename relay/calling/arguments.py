@@ -83,24 +83,14 @@ def describe(
     an `Any` is any size. Raises TypeMismatch at the parameter for what Relay cannot take.
     """
     annotation = None if annotation is None else prune(annotation)  # type: ignore[assignment]
-    if isinstance(value, TensorType):
-        if not isinstance(value.base, BaseType) or not all(isinstance(dim, int) for dim in value.shape):
-            raise _bad_argument(function, position, f"is the type {value}, which has unbound variables", path=path)
-        return ArgumentDescription((value.base.name, value.shape), value, None)
-    if isinstance(value, RefType | StackType):
-        return ArgumentDescription(value, value, None)
+    if isinstance(value, TensorType | RefType | StackType):
+        return _describe_type(value, function, position, path)
     if isinstance(value, Array):
         value = held_by(value)
     if isinstance(value, DeviceTensor):
         return _describe_array(value, function, position, path, annotation, held)
-    if isinstance(value, np.ma.MaskedArray):
-        raise _bad_argument(
-            function, position, "is a masked array, whose mask would be lost", path=path, help="pass x.filled(0.0)"
-        )
-    if isinstance(value, np.matrix):
-        what = "is an np.matrix, whose `*` and `**` would have another meaning"
-        raise _bad_argument(function, position, what, path=path, help="pass np.asarray(x), and write `@` for products")
     if isinstance(value, np.ndarray | np.generic):
+        _require_plain(value, function, position, path)
         return _describe_array(np.asarray(value), function, position, path, annotation, held)
     if isinstance(value, bool):
         return ArgumentDescription(("bool", ()), TensorType(BaseType("bool"), ()), value)
@@ -145,6 +135,27 @@ def describe(
             raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
         return describe(array, function, position, path)
     raise _unsupported_argument(value, function, position, path)
+
+
+def _describe_type(
+    type_: TensorType | RefType | StackType, function: Function, position: int, path: str
+) -> ArgumentDescription:
+    """The description of any argument of a type, which stands for it."""
+    if not isinstance(type_, TensorType):
+        return ArgumentDescription(type_, type_, None)
+    if not isinstance(type_.base, BaseType) or not all(isinstance(dim, int) for dim in type_.shape):
+        raise _bad_argument(function, position, f"is the type {type_}, which has unbound variables", path=path)
+    return ArgumentDescription((type_.base.name, type_.shape), type_, None)
+
+
+def _require_plain(value: object, function: Function, position: int, path: str) -> None:
+    """Raise TypeMismatch for NumPy's arrays whose operators mean something else than those of others."""
+    if isinstance(value, np.ma.MaskedArray):
+        what = "is a masked array, whose mask would be lost"
+        raise _bad_argument(function, position, what, path=path, help="pass x.filled(0.0)")
+    if isinstance(value, np.matrix):
+        what = "is an np.matrix, whose `*` and `**` would have another meaning"
+        raise _bad_argument(function, position, what, path=path, help="pass np.asarray(x), and write `@` for products")
 
 
 def _describe_array(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -73,8 +73,7 @@ def check(
     where no arguments can be drawn, or f takes none of them; ModuleNotFoundError without Hypothesis.
     """
     try:
-        import hypothesis
-        from hypothesis.errors import NoSuchExample, Unsatisfiable
+        import hypothesis  # noqa: F401
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "hypothesis":
             raise
@@ -85,21 +84,12 @@ def check(
 
     sources, allowed = argument_sources(f, types)
     strategy = arguments_strategy(sources, allowed)
-    settings = hypothesis.settings(
-        max_examples=runs,
-        deadline=None,
-        database=None,
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-    )
 
-    def require_none(difference: Callable[[tuple[Any, ...]], _Difference | None]) -> None:
+    def require_none(difference: _Comparing) -> None:
         """Raise Disagreement with the smallest arguments that have a difference of this kind."""
-
-        def differs(arguments: tuple[Any, ...]) -> bool:
-            try:
-                return difference(arguments) is not None
-            except _NotTaken:
-                hypothesis.reject()
+        smallest = _smallest_arguments(difference, strategy, runs, seed)
+        if smallest is None:
+            return
 
         def differs_too(arguments: tuple[Any, ...]) -> bool:
             try:
@@ -107,10 +97,6 @@ def check(
             except _NotTaken:
                 return False
 
-        try:
-            smallest = hypothesis.find(strategy, differs, settings=settings, random=Random(seed))
-        except (NoSuchExample, Unsatisfiable):
-            return
         while (cut := next(filter(differs_too, without_an_index(sources, smallest)), None)) is not None:
             smallest = cut
         found = difference(smallest)
@@ -126,6 +112,25 @@ def check(
     if differences and comparison.gradient is not False:
         require_none(comparison.with_finite_differences)
     return taken
+
+
+def _smallest_arguments(difference: _Comparing, strategy: Any, runs: int, seed: int) -> tuple[Any, ...] | None:
+    """The smallest of so many random arguments that have a difference; None if none has."""
+    import hypothesis
+
+    def differs(arguments: tuple[Any, ...]) -> bool:
+        try:
+            return difference(arguments) is not None
+        except _NotTaken:
+            hypothesis.reject()
+
+    phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)
+    settings = hypothesis.settings(max_examples=runs, deadline=None, database=None, phases=phases)
+    try:
+        found: tuple[Any, ...] = hypothesis.find(strategy, differs, settings=settings, random=Random(seed))
+    except (hypothesis.errors.NoSuchExample, hypothesis.errors.Unsatisfiable):
+        return None
+    return found
 
 
 def _none_taken(f: RelayFunction, refusal: TypeCheckError | None) -> TypeCheckError:
@@ -146,6 +151,9 @@ class _Difference:
     what: str
     detail: str
     arguments: tuple[Any, ...]
+
+
+_Comparing: TypeAlias = Callable[[tuple[Any, ...]], _Difference | None]
 
 
 @attrs.define

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from relay.errors import Label, RelayError, Span, TypeMismatch
 from relay.ir.dims import DataDependentDim
@@ -13,7 +13,7 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import BOOL, NONE, Form, Kind, TensorType, prune, show
+from relay.ir.types import BOOL, NONE, Form, Kind, TensorType, Type, prune, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     AbstractValue,
@@ -116,16 +116,8 @@ class Join:
             raise DependsOnPoison
         if (lack := next(filter(None, map(unassigned.no_value, entities)), None)) is not None:
             return unassigned.on_some_paths(lack)
-        first = entities[0]
-        several = len(entities) > 1
-        if isinstance(first, Number) and all(isinstance(e, Number) and same_number(e, first) for e in entities):
-            return first
-        if isinstance(first, PythonObject) and all(
-            isinstance(e, PythonObject) and is_same_object(e.value, first.value) for e in entities
-        ):
-            return first
-        if several and isinstance(first, FUNCTIONS) and all(e is first for e in entities):
-            return first
+        if (common := _common_value(entities)) is not None:
+            return common
         entities = [
             expand(self.checker, out, e, span) if isinstance(e, DynamicValue) else e
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
@@ -146,12 +138,22 @@ class Join:
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
             return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
+        typed = self._typed(entities, self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ())
+        self._unify(name, typed, places)
+        target = self.checker.variable(name, typed[0].type, self.paths[0][2])
+        targets.append(target)
+        for values, value in zip(atoms, typed, strict=True):
+            values.append(value.atom)
+        length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
+        return DynamicValue(target, target.type or typed[0].type, length=length)
+
+    def _typed(self, entities: list[AbstractValue], named: Iterable[int]) -> list[DynamicValue]:
+        """The values of the paths at run time, with the sizes packed that differ, and of these axes."""
         typed = [
             self.checker.materialize(out, weak_types.free_count(self.checker, out, e), span)
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
         typed = dtype_promotion.widened_values(self.checker, [out for out, _, _ in self.paths], typed)
-        named = self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ()
         typed = self._pack_path_sizes(
             typed, {*named, *(a for t in typed for a in self.checker.sizes.axes_of_any.get(t.atom, ()))}
         )
@@ -159,38 +161,20 @@ class Join:
             made = self.checker.solver.fresh_variable(Kind.Type)
             conditional_types.note_alternatives(self.checker, [t.type for t in typed], made, self.paths[0][2])
             typed = [DynamicValue(t.atom, made) for t in typed]
+        return typed
+
+    def _unify(self, name: str, typed: Sequence[DynamicValue], places: Sequence[Span | None]) -> None:
+        """Let the values of all paths have one type. Raises TypeMismatch."""
         for other, span in zip(typed[1:], places[1:], strict=True):
             dynamic_lists.refuse_lengths(self.checker, typed[0].type, other.type)
             try:
                 self.checker.solver.unify(typed[0].type, other.type)
             except Clash as clash:
-                notes = clash_notes(clash, other.type, typed[0].type)
                 if self.operator is not None and not self.of_conditions and all(map(is_number, typed)):
                     raise boolean_operators.two_dtypes(self.operator, typed, places) from None
                 if name == "condition" or self.of_conditions:
                     raise _no_condition(typed, places) from None
-                earlier, later = (places[0], typed[0].type), (span, other.type)
-                if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
-                    earlier, later = later, earlier
-                    notes = clash_notes(clash, later[1], earlier[1])
-                is_optional = NONE in (prune(earlier[1]), prune(later[1]))
-                labels = (Label(earlier[0], f"here it is {display_type(earlier[1])}"),) if earlier[0] else ()
-                raise TypeMismatch(
-                    f"{_display_name(name)} is {display_type(earlier[1])} on one path and "
-                    f"{display_type(later[1])} on another",
-                    later[0],
-                    labels=labels,
-                    notes=notes,
-                    help="None is static; for a value that may be missing at run time use relay.Option"
-                    if is_optional
-                    else None,
-                ) from None
-        target = self.checker.variable(name, typed[0].type, self.paths[0][2])
-        targets.append(target)
-        for values, value in zip(atoms, typed, strict=True):
-            values.append(value.atom)
-        length = typed[0].length if all(t.length == typed[0].length for t in typed) else None
-        return DynamicValue(target, target.type or typed[0].type, length=length)
+                raise _two_types(name, clash, (places[0], typed[0].type), (span, other.type)) from None
 
     def _operands(
         self, operator: boolean_operators.BooleanOperator, entities: list[AbstractValue], places: Sequence[Span | None]
@@ -304,3 +288,32 @@ def rename(entity: AbstractValue, renamed: dict[Var, Var]) -> AbstractValue:
             return Tuple(tuple(rename(i, renamed) for i in items), form)
         case _:
             return entity
+
+
+def _common_value(entities: Sequence[AbstractValue]) -> AbstractValue | None:
+    """The value that all paths have, if it is known at compile time: a number, an object, a function."""
+    first = entities[0]
+    if isinstance(first, Number):
+        is_same = all(isinstance(e, Number) and same_number(e, first) for e in entities)
+    elif isinstance(first, PythonObject):
+        is_same = all(isinstance(e, PythonObject) and is_same_object(e.value, first.value) for e in entities)
+    else:
+        is_same = len(entities) > 1 and isinstance(first, FUNCTIONS) and all(e is first for e in entities)
+    return first if is_same else None
+
+
+def _two_types(
+    name: str, clash: Clash, earlier: tuple[Span | None, Type], later: tuple[Span | None, Type]
+) -> TypeMismatch:
+    """The error of two paths that give a variable different types, at the one that is later in the text."""
+    if later[0] is not None and earlier[0] is not None and later[0].line < earlier[0].line:
+        earlier, later = later, earlier
+    labels = (Label(earlier[0], f"here it is {display_type(earlier[1])}"),) if earlier[0] else ()
+    is_optional = NONE in (prune(earlier[1]), prune(later[1]))
+    return TypeMismatch(
+        f"{_display_name(name)} is {display_type(earlier[1])} on one path and {display_type(later[1])} on another",
+        later[0],
+        labels=labels,
+        notes=clash_notes(clash, later[1], earlier[1]),
+        help="None is static; for a value that may be missing at run time use relay.Option" if is_optional else None,
+    )

@@ -168,6 +168,10 @@ def apply(
     span: Span | None,
 ) -> AbstractValue:
     """Call a structural operation."""
+
+    def call(*parts: AbstractValue) -> AbstractValue:
+        return checker.engine.call(checker, context, out, arguments[0], parts, (), span, [])
+
     match name:
         case "dot__":
             return _dot(checker, out, arguments[0], arguments[1], span)
@@ -200,32 +204,14 @@ def apply(
             number = _position(arguments[1])
             return list(_leaves(checker, out, arguments[0], span))[number]
         case "leaves__":
-
-            def call(leaf: AbstractValue, position: int) -> AbstractValue:
-                return checker.engine.call(
-                    checker, context, out, arguments[0], [leaf, PythonNumber(position)], (), span, []
-                )
-
-            return _map(checker, out, arguments[1], call, span)
+            return _map(checker, out, arguments[1], lambda leaf, number: call(leaf, PythonNumber(number)), span)
         case "lists__":
-
-            def change(part: AbstractValue) -> AbstractValue:
-                return checker.engine.call(checker, context, out, arguments[0], [part], (), span, [])
-
-            return _with_lists(checker, out, arguments[1], arguments[1], change, span)
+            return _with_lists(checker, out, arguments[1], arguments[1], call, span)
         case "listed__":
-
-            def change(part: AbstractValue) -> AbstractValue:
-                return checker.engine.call(checker, context, out, arguments[0], [part], (), span, [])
-
-            return _with_lists(checker, out, arguments[1], arguments[2], change, span)
+            return _with_lists(checker, out, arguments[1], arguments[2], call, span)
         case "merge__":
             others = list(_matching_leaves(checker, out, arguments[1], arguments[2], span))
-
-            def apply_pair(leaf: AbstractValue, position: int) -> AbstractValue:
-                return checker.engine.call(checker, context, out, arguments[0], [leaf, others[position]], (), span, [])
-
-            return _map(checker, out, arguments[1], apply_pair, span)
+            return _map(checker, out, arguments[1], lambda leaf, number: call(leaf, others[number]), span)
         case _ if name in examples.OPERATIONS:
             return examples.apply(checker, context, out, name, arguments, span)
         case _ if name in effect_handlers.OPERATIONS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Mapping, Sequence, Set
 
 import attrs
 
@@ -15,6 +15,7 @@ from relay.ir.expr import (
     Call,
     Dead,
     Function,
+    Grad,
     Lambda,
     LoopLabel,
     Print,
@@ -242,6 +243,31 @@ def _suggestion(entity: AbstractValue) -> str:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
+def _require_gradient(checker: Checker, entity: DerivativeFunction, parameter: Type, span: Span | None) -> None:
+    """Raise DifferentiationError for a parameter of a type that has no gradient."""
+    if _holds(parameter, StackType):
+        raise DifferentiationError(
+            f"there is no gradient with respect to a dynamic list, {show(parameter)}",
+            span,
+            help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
+        )
+    listed = list_field(parameter, checker.monomorphic_type)
+    if listed is not None:
+        raise DifferentiationError(
+            f"there is no gradient with respect to data with a dynamic list of floats, {show(parameter)}: the"
+            f" field {listed[1]} of {listed[0]}",
+            span,
+            help="name the other parameters, `wrt=..`; or make the field a relay.List, which has a gradient",
+        )
+    partial = isinstance(entity.of, LocalFunction) and entity.of.partial
+    if not partial and _holds(parameter, RefType):
+        raise DifferentiationError(
+            f"there is no gradient with respect to a reference, {show(parameter)}",
+            span,
+            help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
+        )
+
+
 def _derived_value(
     checker: Checker,
     out: TypedBlockBuilder,
@@ -297,28 +323,8 @@ def _derived_value(
         if wrt is not None:
             check_parameters(checker, entity.of, known, wrt, frozenset(fixed), grad.span or span)
         for position in range(len(known.parameters)) if wrt is None else wrt:
-            parameter = known.parameters[position] if position < len(known.parameters) else None
-            if parameter is not None and _holds(parameter, StackType):
-                raise DifferentiationError(
-                    f"there is no gradient with respect to a dynamic list, {show(parameter)}",
-                    grad.span or span,
-                    help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
-                )
-            listed = None if parameter is None else list_field(parameter, checker.monomorphic_type)
-            if parameter is not None and listed is not None:
-                raise DifferentiationError(
-                    f"there is no gradient with respect to data with a dynamic list of floats, {show(parameter)}: the"
-                    f" field {listed[1]} of {listed[0]}",
-                    grad.span or span,
-                    help="name the other parameters, `wrt=..`; or make the field a relay.List, which has a gradient",
-                )
-            partial = isinstance(entity.of, LocalFunction) and entity.of.partial
-            if parameter is not None and not partial and _holds(parameter, RefType):
-                raise DifferentiationError(
-                    f"there is no gradient with respect to a reference, {show(parameter)}",
-                    grad.span or span,
-                    help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
-                )
+            if position < len(known.parameters):
+                _require_gradient(checker, entity, known.parameters[position], grad.span or span)
         try:
             found = attrs.evolve(gradient_type(known, node, checker.monomorphic_type, NONE), effects=known.effects)
             checker.unify_at(found, type_, span, "the derivative")
@@ -503,21 +509,7 @@ def _call_derived(
             bare = [labels.without_functions(e) for e in entities]
             given |= {id(b) for e, b in zip(entities, bare, strict=True) if id(e) in given}
             entities = bare
-        kinds = [p.kind for p in surface_function(base).signature] or [""] * len(entities)
-        for position, entity in enumerate(entities):
-            checker.sources.enter((surface_function(base).label, position), entity)
-            is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
-            if not is_given or position in static or specializes(entity):
-                fixed[position] = entity
-            elif is_number(entity):
-                place = surface_function(base).label, position
-                numbers.add(place)
-                if place in checker.decisions.specializing or position in binding_times.of_callee(checker, base):
-                    fixed[position] = entity
-            elif labels.holds_numbers(entity):
-                numbers.add((surface_function(base).label, position))
-            if position in static:
-                require_static(entity, surface_function(base), position, span)
+        fixed, numbers = _fixed_arguments(checker, base, entities, given, span)
         seed_arguments = arguments[len(arguments) - seeds :]
         arguments = [*(e for i, e in enumerate(entities) if i not in fixed), *seed_arguments]
     elif keywords:
@@ -537,17 +529,53 @@ def _call_derived(
     if result is None:
         function = function_value(checker, out, callee, span, fixed, numbers)
         result = call_value(checker, out, function, arguments, span, "the derivative", callee.grad.seedable)
-    if not fixed or callee.grad.wrt is not None:
+    return _gradients_in_places(callee.grad, result, count, fixed)
+
+
+def _fixed_arguments(
+    checker: Checker,
+    base: GlobalFunction | LocalFunction,
+    entities: Sequence[AbstractValue],
+    given: Container[int],
+    span: Span | None,
+) -> tuple[dict[int, AbstractValue], set[ParameterPlace]]:
+    """The arguments that specialize a function that is differentiated, and the parameters that get numbers. Those whose
+    identities are `given` are no defaults."""
+    fixed: dict[int, AbstractValue] = {}
+    numbers: set[ParameterPlace] = set()
+    function, static = surface_function(base), static_positions(base)
+    kinds = [p.kind for p in function.signature] or [""] * len(entities)
+    for position, entity in enumerate(entities):
+        place = function.label, position
+        checker.sources.enter(place, entity)
+        is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
+        if not is_given or position in static or specializes(entity):
+            fixed[position] = entity
+        elif is_number(entity):
+            numbers.add(place)
+            if place in checker.decisions.specializing or position in binding_times.of_callee(checker, base):
+                fixed[position] = entity
+        elif labels.holds_numbers(entity):
+            numbers.add(place)
+        if position in static:
+            require_static(entity, function, position, span)
+    return fixed, numbers
+
+
+def _gradients_in_places(
+    grad: Grad, result: AbstractValue, count: int, fixed: Mapping[int, AbstractValue]
+) -> AbstractValue:
+    """The result of a derivative with its gradients where the parameters are, among those that are fixed."""
+    if not fixed or grad.wrt is not None:
         return result
-    if callee.grad.has_aux and not callee.grad.with_value:
-        if not isinstance(result, Tuple):
-            return result
-        return Tuple((_in_places(result.items[0], count, 0, fixed), result.items[1]))
-    if not callee.grad.with_value:
-        return _in_places(result, count, len(callee.grad.keeping), fixed)
+    if not grad.with_value and not grad.has_aux:
+        return _in_places(result, count, len(grad.keeping), fixed)
     if not isinstance(result, Tuple):
         return result
-    return Tuple((result.items[0], _in_places(result.items[1], count, len(callee.grad.keeping), fixed)))
+    first, second = result.items[:2]
+    if grad.with_value:
+        return Tuple((first, _in_places(second, count, len(grad.keeping), fixed)))
+    return Tuple((_in_places(first, count, 0, fixed), second))
 
 
 def innermost_function(callee: DerivativeFunction) -> AbstractValue:
