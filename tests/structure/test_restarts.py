@@ -32,7 +32,8 @@ RESTARTS = {
     "ResultIsKnown": "crossed",
     "NumbersSpecialize": "parts_of_different_types",
     "FirstRoundDiffers": "squared_steps",
-    "RelayError": "american_put",
+    "RelayError": "american_put configured_transformer configured_transformer configured_transformer "
+    "configured_transformer configured_transformer keyed_layers keyed_layers keyed_layers",
 }
 """By the kind of restart, the programs of the zoo that have one, once for each. All others have none."""
 

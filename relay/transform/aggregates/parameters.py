@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from relay.ir.expr import (
-    Atom,
     Binding,
     Block,
     Call,
@@ -21,13 +20,12 @@ from relay.ir.expr import (
     Function,
     Global,
     LoopLabel,
-    MakeTuple,
     Module,
-    Project,
     Var,
 )
 from relay.ir.rebuild import map_blocks
 from relay.ir.types import FunctionType, TupleType, Type
+from relay.transform.aggregates.tuples import TupleComponents
 from relay.transform.analysis.graph import call_graph, references, strong_components
 from relay.transform.core.rebuilding import with_functions
 from relay.transform.module_pass import pass_about
@@ -54,11 +52,8 @@ def flatten_parameters(module: Module) -> Module:
         elif name not in chosen:
             functions[name] = _function(name, found.parameters, _calls(found.body, workers), found)
         else:
-            parts = tuple(p for parameter in found.parameters for p in _parts(parameter))
             made: list[Binding] = []
-            remaining = iter(parts)
-            for parameter in found.parameters:
-                _rebuild_tuple(parameter, remaining, made)
+            parts = TupleComponents().tuple_variables(found.parameters, made)
             body = _calls(found.body, workers)
             worker = _function(workers[name].name, parts, Block((*made, *body.bindings), body.terminator), found)
             functions[worker.name] = worker
@@ -91,13 +86,6 @@ def _fresh_name(name: str, module: Module) -> str:
     return candidate
 
 
-def _parts(parameter: Var) -> list[Var]:
-    """Variables for the components of a parameter."""
-    if not isinstance(parameter.type, TupleType):
-        return [parameter]
-    return [Var(parameter.name, type_, parameter.span) for type_ in _types(parameter.type)]
-
-
 def _types(type_: Type | None) -> Iterator[Type]:
     """The types of the components, all the way down."""
     if isinstance(type_, TupleType):
@@ -108,32 +96,13 @@ def _types(type_: Type | None) -> Iterator[Type]:
         yield type_
 
 
-def _rebuild_tuple(parameter: Var, parts: Iterator[Var], made: list[Binding]) -> Atom:
-    """Bind a parameter to the tuple of its components."""
-    if not isinstance(parameter.type, TupleType):
-        return next(parts)
-    items = tuple(_rebuild_tuple(Var(parameter.name, t, parameter.span), parts, made) for t in parameter.type.items)
-    made.append(Binding((parameter,), MakeTuple(items, parameter.span)))
-    return parameter
-
-
 def _calls(block: Block, workers: Mapping[str, Global]) -> Block:
     """A block whose calls pass components."""
     bindings: list[Binding] = []
-
-    def components(atom: Atom) -> Iterator[Atom]:
-        if not isinstance(atom, Var) or not isinstance(atom.type, TupleType):
-            yield atom
-            return
-        for index, item in enumerate(atom.type.items):
-            part = Var(atom.name, item, atom.span)
-            bindings.append(Binding((part,), Project(atom, index, atom.span)))
-            yield from components(part)
-
     for binding in block.bindings:
         match binding.value:
             case Call(Global(name), arguments, span) if name in workers:
-                flat = tuple(part for argument in arguments for part in components(argument))
+                flat = TupleComponents().flatten_atoms(arguments, bindings)
                 bindings.append(Binding(binding.targets, Call(workers[name], flat, span)))
             case value:
                 bindings.append(Binding(binding.targets, map_blocks(value, lambda b: _calls(b, workers))))

@@ -58,9 +58,53 @@ def _control_flow_targets(block: Block) -> list[Var]:
     return found
 
 
-class _TupleFlattening:
+class TupleComponents:
+    """The components of tuples, all the way down. `items` are those of variables that are bound to tuples."""
+
     def __init__(self) -> None:
         self.items: dict[Var, tuple[Atom, ...]] = {}
+
+    def flatten_atoms(self, values: tuple[Atom, ...], out: list[Binding]) -> tuple[Atom, ...]:
+        """The components of atoms, all the way down."""
+        found: list[Atom] = []
+        for value in values:
+            type_ = value.type if isinstance(value, Var | Constant) else None
+            if not isinstance(type_, TupleType):
+                found.append(value)
+                continue
+            assert isinstance(value, Var)
+            items = self.items.get(value)
+            if items is None:
+                projected: list[Var] = []
+                for index, item in enumerate(type_.items):
+                    projected.append(Var(value.name, item, value.span))
+                    out.append(Binding((projected[-1],), Project(value, index, value.span)))
+                items = tuple(projected)
+            found += self.flatten_atoms(items, out)
+        return tuple(found)
+
+    def tuple_variables(self, variables: tuple[Var, ...], out: list[Binding]) -> tuple[Var, ...]:
+        """Variables for the components of `variables`, which are made of them by bindings in `out`."""
+        found: list[Var] = []
+
+        def parts(variable: Var) -> None:
+            if not isinstance(variable.type, TupleType):
+                found.append(variable)
+                return
+            items = tuple(Var(variable.name, t, variable.span) for t in variable.type.items)
+            for item in items:
+                parts(item)
+            self.items[variable] = items
+            out.append(Binding((variable,), MakeTuple(items, variable.span)))
+
+        for variable in variables:
+            parts(variable)
+        return tuple(found)
+
+
+class _TupleFlattening(TupleComponents):
+    def __init__(self) -> None:
+        super().__init__()
         self.loops: set[LoopLabel] = set()
 
     def block(self, block: Block, before: Sequence[Binding] = ()) -> Block:
@@ -101,40 +145,3 @@ class _TupleFlattening:
         targets = self.tuple_variables(binding.targets, after)
         out.append(Binding(targets, made))
         out += after
-
-    def flatten_atoms(self, values: tuple[Atom, ...], out: list[Binding]) -> tuple[Atom, ...]:
-        """The components of atoms, all the way down."""
-        found: list[Atom] = []
-        for value in values:
-            type_ = value.type if isinstance(value, Var | Constant) else None
-            if not isinstance(type_, TupleType):
-                found.append(value)
-                continue
-            assert isinstance(value, Var)
-            items = self.items.get(value)
-            if items is None:
-                projected: list[Var] = []
-                for index, item in enumerate(type_.items):
-                    projected.append(Var(value.name, item, value.span))
-                    out.append(Binding((projected[-1],), Project(value, index, value.span)))
-                items = tuple(projected)
-            found += self.flatten_atoms(items, out)
-        return tuple(found)
-
-    def tuple_variables(self, variables: tuple[Var, ...], out: list[Binding]) -> tuple[Var, ...]:
-        """Variables for the components of `variables`, which are made of them by bindings in `out`."""
-        found: list[Var] = []
-
-        def parts(variable: Var) -> None:
-            if not isinstance(variable.type, TupleType):
-                found.append(variable)
-                return
-            items = tuple(Var(variable.name, t, variable.span) for t in variable.type.items)
-            for item in items:
-                parts(item)
-            self.items[variable] = items
-            out.append(Binding((variable,), MakeTuple(items, variable.span)))
-
-        for variable in variables:
-            parts(variable)
-        return tuple(found)
