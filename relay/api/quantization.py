@@ -43,6 +43,7 @@ from relay.text.display.programs import program_html
 from relay.text.printer import to_text
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.deployment.nodes import quantized_layers, straight_through_bindings
+from relay.transform.deployment.weights import to_8_bits
 from relay.transform.pipeline import optimize
 
 Method: TypeAlias = Literal["max", "percentile", "kl"]
@@ -363,7 +364,7 @@ def _quantized_operand(emitter: Emitter, atom: Atom, scale: float) -> Atom:
     value = emitter.value(atom)
     attributes: dict[str, AttributeValue] = {"axis": -1, "out_dtype": INT8}
     if isinstance(atom, Constant):
-        return Constant(_quantized_array(atom.value, scale), atom.span)
+        return Constant(to_8_bits(atom.value, scale), atom.span)
     operands = (value, emitter.constant(scale, value.base), emitter.constant(0, INT32))
     return emitter.call(lookup("quantize"), operands, attributes).atom
 
@@ -377,11 +378,6 @@ def _product(call: OpCall, operands: Sequence[Any]) -> Any:
 # ---- errors
 
 
-def _quantized_array(array: np.ndarray, scale: float) -> np.ndarray:
-    operands = [array, np.asarray(scale, array.dtype), np.asarray(0, np.int32)]
-    return np.asarray(lookup("quantize").evaluate(operands, {"axis": -1, "out_dtype": INT8}))
-
-
 def _as_floats(sums: np.ndarray, call: OpCall, scales: Mapping[Atom, float]) -> np.ndarray:
     """The floats that the 32-bit sums of a product stand for."""
     return np.asarray(sums.astype(np.float64) * math.prod(scales[a] for a in call.arguments))
@@ -390,7 +386,7 @@ def _as_floats(sums: np.ndarray, call: OpCall, scales: Mapping[Atom, float]) -> 
 def _in_8_bits(call: OpCall, arrays: Sequence[np.ndarray], scales: Sequence[float]) -> np.ndarray:
     """The result of a product computed in 8 bits."""
     emitter = Emitter()
-    constants = [emitter.value(Constant(_quantized_array(a, s))) for a, s in zip(arrays, scales, strict=True)]
+    constants = [emitter.value(Constant(to_8_bits(a, s))) for a, s in zip(arrays, scales, strict=True)]
     _product(call, constants)
     values: dict[Atom, np.ndarray] = {}
     result = np.zeros(0)

@@ -187,11 +187,11 @@ class Check:
         `relay.jacobian(f)`; None if that is not known. `of`: the expression of the function that it is made of, whose
         annotations may tell more."""
         with self._files as files:
-            definition = self._definition(files.value(text, filename, expression))
+            definition = decorated_definition(files.value(text, filename, expression))
             found = None if definition is None else self._type(definition)
             if found is None or definition is None or of is None or is_known(found.result):
                 return found
-            base = self._definition(files.value(text, filename, of))
+            base = decorated_definition(files.value(text, filename, of))
             types = None if base is None else self._type(base)
             if types is None or base in self._polymorphic:
                 return found
@@ -206,17 +206,10 @@ class Check:
         with self._files as files:
             try:
                 function: Any = files.value(text, filename, expression)
-                definition = self._definition(grad(function, seedable=True))
+                definition = decorated_definition(grad(function, seedable=True))
             except (RelayError, DependsOnPoison):
                 return None
             return None if definition is None else self._type(definition)
-
-    def _definition(self, value: object) -> Definition | DerivedDefinition | None:
-        try:
-            found = getattr(value, "__relay__", None)
-        except DependsOnPoison:
-            return None
-        return found if isinstance(found, Definition | DerivedDefinition) else None
 
     def names_of_types(self, text: str, filename: str) -> frozenset[str]:
         """The names at the top of a file that stand for types of values."""
@@ -263,3 +256,12 @@ def _not_checked(function: str, outside: UnknownValue, span: Span | None) -> Dia
     labels = () if outside.span is None else (Label(outside.span, f"{outside.name!r} comes from here"),)
     notes = () if outside.reason is None else (outside.reason,)
     return Diagnostic("note", message, span, labels, notes, code="not-checked")
+
+
+def decorated_definition(value: object) -> Definition | DerivedDefinition | None:
+    """The definition of a decorated function; None for other values."""
+    try:
+        found = getattr(value, "__relay__", None)
+    except DependsOnPoison:
+        return None
+    return found if isinstance(found, Definition | DerivedDefinition) else None

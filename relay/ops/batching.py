@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relay.ir.dims import Dim, multiply
+from relay.ir.dims import Dim, multiply, product
 from relay.ir.types import BOOL, INT64, UINT8, UINT64
 from relay.operator import Batch, Emitter, lookup
 from relay.operator.batching import align as align
@@ -48,18 +48,10 @@ def in_row(rule: Callable[..., Value], axis: str = "axis") -> Callable[..., Valu
     def with_row(batch: Batch, x: Value, **attributes: Any) -> Value:
         if attributes[axis] is not None:
             return rule(batch, x, **attributes)
-        row = x.op("reshape", shape=(batch.size, size_of(x.shape[1:])))
+        row = x.op("reshape", shape=(batch.size, product(x.shape[1:])))
         return batch.call(row, **{**attributes, axis: 1}).op("reshape", shape=(batch.size, *batch.tensor.shape))
 
     return with_row
-
-
-def size_of(shape: Sequence[Dim]) -> Dim:
-    """The number of elements of a shape."""
-    result: Dim = 1
-    for dim in shape:
-        result = multiply(result, dim)
-    return result
 
 
 # ---- axes

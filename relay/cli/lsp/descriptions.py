@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from relay.api.place_types import type_text
+from relay.api.static_check import decorated_definition
 from relay.errors import RelayError, Span
 from relay.ir.definition import Definition, DerivedDefinition, data_class, primal
 from relay.ir.types import BaseType, FunctionType, QuantifiedType, show
@@ -46,7 +47,7 @@ def describe(value: object, name: str) -> Description | None:
             return Description(f"module {value.__name__}", first_paragraph(value.__doc__), "module")
         case BaseType():
             return Description(f"{name}: dtype {value}", "", "class")
-    definition = _definition(value)
+    definition = decorated_definition(value)
     if definition is not None:
         found = function_type(definition)
         told = first_paragraph(getattr(value, "__doc__", None))
@@ -76,14 +77,6 @@ def _of_value(value: object, name: str) -> Description | None:
         return None
     text = type_text(entity)
     return None if text is None else Description(f"{name}: {text}" + (" (constant)" * isinstance(entity, DynamicValue)))
-
-
-def _definition(value: object) -> Definition | DerivedDefinition | None:
-    try:
-        found = getattr(value, "__relay__", None)
-    except DependsOnPoison:
-        return None
-    return found if isinstance(found, Definition | DerivedDefinition) else None
 
 
 def function_type(definition: Definition | DerivedDefinition) -> str | None:
@@ -130,5 +123,5 @@ def first_paragraph(documentation: str | None) -> str:
 
 def function_span(value: object) -> Span | None:
     """The place of a function of the language: `def name`; None for other values."""
-    definition = _definition(value)
+    definition = decorated_definition(value)
     return None if definition is None else primal(definition).function.span

@@ -287,11 +287,7 @@ def _erfc_of_positive(x: Element) -> Element:
 
         return let(shifted, lambda t: let(t - single(_ROUND), lambda n: scaled_erfc(t, n)))
 
-    def split(a: Element) -> Element:
-        high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
-        return let(high, lambda high: let((high - a) * (high + a), lambda low: product(a, high, low)))
-
-    return let(select(tirx.GT(x, single(10.5)), single(10.5), x), split)
+    return let(select(tirx.GT(x, single(10.5)), single(10.5), x), lambda a: _with_exact_square(a, product))
 
 
 def _erfc_single(x: Element) -> Element:
@@ -315,11 +311,14 @@ def _tail(a: Element) -> Element:
         shifted = (low - square) * single(_LOG2_E / 2) + lifted
         return let(shifted, lambda t: let(t - lifted, lambda n: scaled_tail(t, n)))
 
-    def split(a: Element) -> Element:
-        high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
-        return let(high, lambda high: let((high - a) * (high + a), lambda low: product(a, high, low)))
+    return let(select(tirx.GT(a, single(14.5)), single(14.5), a), lambda a: _with_exact_square(a, product))
 
-    return let(select(tirx.GT(a, single(14.5)), single(14.5), a), split)
+
+def _with_exact_square(a: Element, result: Callable[[Element, Element, Element], Element]) -> Element:
+    """What a function gives for a, high and low: high is the leading bits of a, whose square is exact, and low is
+    high**2 - a**2."""
+    high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
+    return let(high, lambda high: let((high - a) * (high + a), lambda low: result(a, high, low)))
 
 
 def _ndtr_single(x: Element) -> Element:

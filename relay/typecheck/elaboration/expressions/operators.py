@@ -49,8 +49,12 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, operand_notes, operand_texts, operator_name
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
-from relay.typecheck.elaboration.expressions.operand_dtypes import refuse_float, result_base, unify_token
-from relay.typecheck.elaboration.expressions.operator_shapes import ShapeInference
+from relay.typecheck.elaboration.expressions.operator_relations import (
+    ShapeInference,
+    refuse_float,
+    result_base,
+    unify_token,
+)
 from relay.typecheck.elaboration.schemes import rank_polymorphism
 from relay.typecheck.elaboration.values import axis_names, range_numbers
 from relay.typecheck.guards import DataDependentGuard

@@ -34,7 +34,7 @@ from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions import comparisons, known_strings, operators
 from relay.typecheck.elaboration.expressions.attributes import dtype_of
 from relay.typecheck.elaboration.expressions.conditions import is_number, require_bool
-from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
+from relay.typecheck.elaboration.expressions.operator_relations import decide_dtype
 from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.library import formatting, ordering, text_equality
 from relay.typecheck.elaboration.library.library_calls import call_library

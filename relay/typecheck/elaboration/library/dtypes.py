@@ -12,7 +12,7 @@ from relay.ir.types import BaseClass, BaseType, Form, Unknown
 from relay.typecheck.elaboration.abstract_values import AbstractValue, PythonNumber, PythonObject, Tuple
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions.attributes import dtype_of, normalize_attribute
-from relay.typecheck.elaboration.expressions.operand_dtypes import decide_dtype
+from relay.typecheck.elaboration.expressions.operator_relations import decide_dtype
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.values.objects import object_entity
 

@@ -27,7 +27,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
-from relay.typecheck.elaboration.expressions.operand_dtypes import spelling
+from relay.typecheck.elaboration.expressions.operator_relations import spelling
 from relay.typecheck.elaboration.library import overload_calls
 from relay.typecheck.elaboration.library.creation import array
 from relay.typecheck.elaboration.library.overloads import Call, implements
