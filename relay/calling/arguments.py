@@ -107,11 +107,8 @@ def describe(
         part = describe(value.value, function, position, path + ".value", content, True)
         _refuse_fixed(part, function, position, path + ".value", "a reference")
         return ArgumentDescription(("reference", part.key), RefArg(part.argument), value)
-    if isinstance(value, functools.partial) and not hasattr(value.func, "__relay__") and is_function(value.func):
-        # of an operator, whose attributes are static: `partial(relay.sum, axis=0)`
-        given = static_key((value.func, *value.args, *value.keywords, *value.keywords.values()))
-        if given is not None:
-            return ArgumentDescription(("partial", len(value.args), given), StaticArg(value), value)
+    if (given := _key_of_partial(value)) is not None:
+        return ArgumentDescription(("partial", len(value.args), given), StaticArg(value), value)
     value = partial_call(value) or value
     structure = split(value)
     if isinstance(annotation, StackType) and isinstance(value, list):
@@ -135,6 +132,13 @@ def describe(
             raise _bad_argument(function, position, f"is {error.message}", error.help, path) from None
         return describe(array, function, position, path)
     raise _unsupported_argument(value, function, position, path)
+
+
+def _key_of_partial(value: Any) -> object:
+    """The key of a partial call of an operator, whose attributes are static: `partial(relay.sum, axis=0)`."""
+    if isinstance(value, functools.partial) and not hasattr(value.func, "__relay__") and is_function(value.func):
+        return static_key((value.func, *value.args, *value.keywords, *value.keywords.values()))
+    return None
 
 
 def _describe_type(

@@ -462,13 +462,11 @@ class _LayoutAnalysis:
             case MakeTuple(items):
                 of[targets[0]] = TupleLayout(tuple(atom(item) for item in items))
             case Project(tuple_, index):
-                layout = atom(tuple_)
-                assert isinstance(layout, TupleLayout)
-                of[targets[0]] = layout.items[index]
+                whole = atom(tuple_)
+                assert isinstance(whole, TupleLayout)
+                of[targets[0]] = whole.items[index]
             case Match(matched, match_arms):
-                layout = atom(matched)
-                layout = layout.pool.element if isinstance(layout, RowLayout) else layout
-                assert isinstance(layout, DataLayout)
+                layout = _of_data(atom(matched))
                 self._assign_layouts(targets)
                 for match_arm in match_arms:
                     fields = layout.fields[layout.definition.index(match_arm.constructor)]
@@ -478,39 +476,38 @@ class _LayoutAnalysis:
                 self.meet(arguments, tuple(of[p] for p in self.functions[function.name].parameters))
                 of[targets[0]] = self.layouts.results[function.name]
             case Construct(definition, constructor, arguments):
-                layout = self._assign_layouts(targets)[0]
-                layout = layout.pool.element if isinstance(layout, RowLayout) else layout
-                assert isinstance(layout, DataLayout)
+                layout = _of_data(self._assign_layouts(targets)[0])
                 self.meet(arguments, layout.fields[definition.index(constructor)])
             case RefNew(content):
-                layout = self._assign_layouts(targets)[0]
-                assert isinstance(layout, RowLayout)
-                self.meet((content,), (layout.pool.element,))
-            case RefRead(reference):
-                layout = atom(reference)
-                assert isinstance(layout, RowLayout)
-                of[targets[0]] = layout.pool.element
+                self.meet((content,), (_pool(self._assign_layouts(targets)[0]).element,))
             case RefWrite(reference, content):
-                layout = atom(reference)
-                assert isinstance(layout, RowLayout)
-                self.meet((content,), (layout.pool.element,))
+                self.meet((content,), (_pool(atom(reference)).element,))
             case Shadow(reference, _, initial, slot):
-                layout, shadow = atom(reference), self._assign_layouts(targets)[0]
-                assert isinstance(layout, RowLayout) and isinstance(shadow, RowLayout)
-                self.meet((initial,), (shadow.pool.element,))
-                if slot not in layout.pool.shadows:
-                    layout.pool.shadows.append(slot)
+                self.meet((initial,), (_pool(self._assign_layouts(targets)[0]).element,))
+                shadows = _pool(atom(reference)).shadows
+                if slot not in shadows:
+                    shadows.append(slot)
             case StackNew(element):
                 of[targets[0]] = self.layouts.fresh_layout(StackType(element), value.span)
             case StackPush(stack, pushed) | StackSet(stack, _, pushed):
-                layout = of[targets[0]] = atom(stack)
-                assert isinstance(layout, StackLayout)
-                self.meet((pushed,), (layout.pool.element,))
+                of[targets[0]] = atom(stack)
+                self.meet((pushed,), (_pool(atom(stack)).element,))
             case StackPrefix(stack):
                 of[targets[0]] = atom(stack)
-            case StackGet(stack, _):
-                layout = atom(stack)
-                assert isinstance(layout, StackLayout)
-                of[targets[0]] = layout.pool.element
+            case StackGet(held) | RefRead(held):
+                of[targets[0]] = _pool(atom(held)).element
             case _:
                 self._assign_layouts(targets)
+
+
+def _pool(layout: Layout) -> Pool:
+    """The pool in which the content of a reference or the elements of a stack are."""
+    assert isinstance(layout, RowLayout | StackLayout)
+    return layout.pool
+
+
+def _of_data(layout: Layout) -> DataLayout:
+    """The layout of a data type's values, wherever they are."""
+    found = layout.pool.element if isinstance(layout, RowLayout) else layout
+    assert isinstance(found, DataLayout)
+    return found

@@ -289,6 +289,35 @@ def constant_indices(
     return found
 
 
+def _index_rank(index: DynamicValue, span: Span | None) -> int:
+    """The rank of a computed index. Raises TypeMismatch if it is not of integers."""
+    type_ = tensor_type(index)
+    if type_ is None:
+        return 0
+    base = prune(type_.base)
+    if isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
+        raise TypeMismatch(
+            f"an index must be an integer, found {show(resolve(index.type))}",
+            span,
+            help=("convert it: int(i)" if type_.rank == 0 else "convert it: i.astype(relay.Int32)")
+            if base.base_class is BaseClass.FLOAT
+            else "the number of elements that a mask selects is known only at run time; keep the shape:"
+            " relay.where(mask, x, 0.0)",
+        )
+    return type_.rank
+
+
+def _no_index(item: AbstractValue, span: Span | None) -> TypeMismatch:
+    """The error of something between brackets that is no index."""
+    text = isinstance(item, PythonObject) and isinstance(item.value, str)
+    help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
+    if isinstance(item, Tuple):
+        help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
+    number = f"the number {item.specialize()}" if type(item) is PythonNumber else "a float"
+    found = number if isinstance(item, Number) else kind_of(item)
+    return TypeMismatch(f"an index must be an integer, a slice, None or `...`, found {found}", span, help=help)
+
+
 def subscript_plan(
     entity: DynamicValue, type_: TensorType, items: Sequence[AbstractValue | SliceItem], span: Span | None
 ) -> _SubscriptPlan:
@@ -339,30 +368,12 @@ def subscript_plan(
                 _add(plan, first, last, stride, steps(first, last, stride))
                 axis, position = axis + 1, position + 1
             case DynamicValue():
-                index_type = tensor_type(item)
-                base = prune(index_type.base) if index_type is not None else None
-                if index_type is not None and isinstance(base, BaseType) and base.base_class is not BaseClass.INTEGER:
-                    raise TypeMismatch(
-                        f"an index must be an integer, found {show(resolve(item.type))}",
-                        span,
-                        help=("convert it: int(i)" if index_type.rank == 0 else "convert it: i.astype(relay.Int32)")
-                        if base.base_class is BaseClass.FLOAT
-                        else "the number of elements that a mask selects is known only at run time; keep the shape:"
-                        " relay.where(mask, x, 0.0)",
-                    )
+                rank = _index_rank(item, span)
                 plan.dynamic.append((axis, item))
-                rank = index_type.rank if index_type is not None else 0
                 _add(plan, 0, dims[axis], 1, dims[axis])
                 axis, position = axis + 1, position + rank
             case _:
-                text = isinstance(item, PythonObject) and isinstance(item.value, str)
-                help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
-                if isinstance(item, Tuple):
-                    help = "several places are assigned one after the other: `for j in (0, -1): x[:, j] = v`"
-                number = f"the number {item.specialize()}" if type(item) is PythonNumber else "a float"
-                found = number if isinstance(item, Number) else kind_of(item)
-                message = f"an index must be an integer, a slice, None or `...`, found {found}"
-                raise TypeMismatch(message, span, help=help)
+                raise _no_index(item, span)
     while axis < len(dims):
         keep_axis()
     return plan
