@@ -616,7 +616,7 @@ def _seed(derivative: Derivative, result: Type) -> tuple[Atom, Cotangent]:
 def _returned_value(
     emitter: Emitter, derivative: Derivative, result: Atom, result_type: Type, gradients: Sequence[Atom]
 ) -> Atom:
-    """What a derivative returns: the gradients, the components of the result that it keeps, and the result."""
+    """The value that a derivative returns: gradients, components of the result that it keeps, and the result."""
     grad, outputs = derivative.grad, list(gradients)
     for position in grad.keeping:
         if isinstance(result_type, TupleType):

@@ -81,24 +81,23 @@ def moves(body: Block) -> Iterator[tuple[tuple[Atom, ...], tuple[Var, ...]]]:
 
     They are the targets of branches, and the parameters and targets of loops; a loop with a counter gives its last
     parameters to its targets. What conditions yield, and functions return, is in no variable."""
-    rounds: dict[LoopLabel, tuple[Var, ...]] = {}
-    exits: dict[LoopLabel, tuple[Var, ...]] = {}
+    targets: dict[tuple[type, LoopLabel], tuple[Var, ...]] = {}
     for binding in walk(body):
         value = binding.value
-        if isinstance(value, If | Match):
-            for values in yields(value):
-                yield values, binding.targets
-        elif isinstance(value, Loop):
-            rounds[value.label], exits[value.label] = value.parameters, binding.targets
+        if value.__class__ not in NESTING:
+            continue
+        if isinstance(value, Loop):
+            targets[Next, value.label], targets[Exit, value.label] = value.parameters, binding.targets
             yield value.initial, value.parameters
             if value.counter is not None:
                 yield value.parameters, binding.targets
-    for block in all_blocks(body):
-        end = block.terminator
-        if isinstance(end, Next | Exit):
-            targets = (rounds if isinstance(end, Next) else exits).get(end.label)
-            if targets is not None:
-                yield end.values, targets
+        elif isinstance(value, If | Match):
+            for values in yields(value):
+                yield values, binding.targets
+        for block in blocks(value):  # what they lead to is around them
+            end = block.terminator
+            if isinstance(end, Next | Exit) and (end.__class__, end.label) in targets:
+                yield end.values, targets[end.__class__, end.label]
 
 
 def returns(function: Function) -> Iterator[Exit]:

@@ -115,7 +115,7 @@ def check(
 
 
 def _smallest_arguments(difference: _Comparing, strategy: Any, runs: int, seed: int) -> tuple[Any, ...] | None:
-    """The smallest of so many random arguments that have a difference; None if none has."""
+    """The smallest arguments among `runs` random ones that have a difference; None if none has."""
     import hypothesis
 
     def differs(arguments: tuple[Any, ...]) -> bool:

@@ -29,8 +29,6 @@ from relay.ir.expr import (
     Expr,
     Function,
     Global,
-    If,
-    Loop,
     MakeTuple,
     Match,
     Module,
@@ -455,8 +453,8 @@ class _LayoutAnalysis:
     def binding(self, targets: tuple[Var, ...], value: Expr) -> None:
         of, atom = self.layouts.of, self.layouts.atom
         match value:
-            case OpCall() | If() | Loop():
-                self._assign_layouts((*bound_variables(value), *targets))
+            case OpCall():
+                self._assign_layouts(targets)
             case Var() | Constant():
                 of[targets[0]] = atom(value)
             case MakeTuple(items):
@@ -497,7 +495,7 @@ class _LayoutAnalysis:
             case StackGet(held) | RefRead(held):
                 of[targets[0]] = _pool(atom(held)).element
             case _:
-                self._assign_layouts(targets)
+                self._assign_layouts((*bound_variables(value), *targets))
 
 
 def _pool(layout: Layout) -> Pool:

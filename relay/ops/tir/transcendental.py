@@ -315,7 +315,7 @@ def _tail(a: Element) -> Element:
 
 
 def _with_exact_square(a: Element, result: Callable[[Element, Element, Element], Element]) -> Element:
-    """What a function gives for a, high and low: high is the leading bits of a, whose square is exact, and low is
+    """The result of a function for a, high and low: high is the leading bits of a, whose square is exact, and low is
     high**2 - a**2."""
     high = from_bits(tirx.bitwise_and(bits_of(a), tirx.const(-4096, "int32")))
     return let(high, lambda high: let((high - a) * (high + a), lambda low: result(a, high, low)))

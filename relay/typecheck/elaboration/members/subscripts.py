@@ -308,7 +308,7 @@ def _index_rank(index: DynamicValue, span: Span | None) -> int:
 
 
 def _no_index(item: AbstractValue, span: Span | None) -> TypeMismatch:
-    """The error of something between brackets that is no index."""
+    """The error of a value between brackets that cannot be an index."""
     text = isinstance(item, PythonObject) and isinstance(item.value, str)
     help = "only dicts have keys of text" if text else "make it one: x[int(i)], x[n // 2]"
     if isinstance(item, Tuple):
