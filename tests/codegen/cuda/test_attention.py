@@ -136,6 +136,18 @@ def test_what_is_no_attention() -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_weights_that_are_rounded_to_half_precision_are_kept(dtype: str) -> None:
+    """The operators compute in float32 throughout; by hand, scores and weights are rounded."""
+    by_hand = relay.relay(lambda x: relay.softmax(x @ x.T) @ x)
+    x = normal(20, 16, dtype=dtype)
+    found, program = run_emulated(by_hand, (x,))
+    assert "attention" not in rules(program)
+    step = 2.0**-10 if dtype == "float16" else 2.0**-7
+    assert_agree(found, by_hand.interpret(x), rtol=4 * step, atol=4 * step)
+
+
+@needs_compiler
 def test_gradients_keep_the_weights() -> None:
     """The backward part reads the weights, so they are in memory."""
     gradient = relay.grad(relay.relay(lambda q, k, v: (relay.scaled_dot_product_attention(q, k, v) ** 2).sum()))

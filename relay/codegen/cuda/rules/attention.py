@@ -16,10 +16,11 @@ import attrs
 
 from relay.codegen.cuda.rules.epilogues import matching_axes
 from relay.codegen.cuda.rules.products import Factors, factors
-from relay.codegen.kernels.emission import Emission, Place
+from relay.codegen.kernels.emission import Emission, Place, key
 from relay.codegen.kernels.stage import (
     LOAD,
     Extent,
+    extent,
     has_equal_extents,
     is_choice,
     is_compute,
@@ -92,7 +93,9 @@ def attention(e: Emission, ops: Sequence[Any], results: Mapping[Any, None], zero
     products = [op for op in ops if is_compute(op) and op.reduce_axis and op.num_outputs == 1]
     if len(softmax) != 1:
         return None
-    assumed = {(op, 0): Place(None, stage_of(op).extents) for op in (*softmax, *products) if (op, 0) not in e.places}
+    in_memory = [*softmax, *products, *(op for op in ops if not is_compute(op))]
+    outputs = [op.output(n) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places]
+    assumed = {key(tensor): Place(None, tuple(map(extent, tensor.shape))) for tensor in outputs}
     e.places.update(assumed)
     try:
         first = [op for op in products if _matches(e, op, _operand_of(softmax[0]))]
@@ -144,7 +147,7 @@ def _is_kept(output: Factors, softmax: Any, zeros: Sequence[Any]) -> bool:
         return False
     if isinstance(factor, tirx.Select):
         factor, other = factor.true_value, factor.false_value
-    elif is_choice(factor):
+    elif hasattr(factor, "op") and is_choice(factor):
         _, factor, other = factor.args
     else:
         other = None
