@@ -68,9 +68,10 @@ def test_show_tells_which_recursions_are_evaluated_by_levels(
     assert notes[:3] == [
         "# trees.py:14: the recursion state is evaluated level by level, unless levels are thin",
         "# trees.py:22: the recursion depth stays: it has no product of arrays of some size",
-        "# trees.py:35: the recursion nested stays: a call changes the parameter n",
+        "# trees.py:35: the recursion nested stays: what a call passes on depends on the result of another one",
     ]
-    assert all("states" not in note and "trees.py:39: the loop" in note for note in notes[3:])
+    assert "trees.py:35: the recursion nested_1 stays" in notes[3]  # the outermost call, with an integer
+    assert all("states" not in note and "trees.py:39: the loop" in note for note in notes[4:])
     relay.parse(shown)
 
 
@@ -108,7 +109,7 @@ def nested(tree, w, n):
         case Tree.Leaf(row):
             return (row @ w).sum() * n
         case Tree.Node(left, right):
-            return nested(left, w, n + 1) + nested(right, w, n)
+            return nested(left, w, nested(right, w, n)) * 2.0
 
 @relay
 def states(trees: list[Tree], w: Tensor[Float32, (32, 32)]):

@@ -148,15 +148,23 @@ def choosy(formula, w):
 
 
 @relay
-def deeper(formula, w, depth):
-    """An argument that each call changes."""
+def deeper(formula, w, depth, context):
+    """Arguments that calls change: by operators, by what a node holds, and as they are."""
     match formula:
         case Formula.Leaf(x):
-            return (x @ w) * depth
-        case Formula.Twice(inner, _):
-            return deeper(inner, w, depth + 1.0)
+            return (x @ w + context) * depth
+        case Formula.Twice(inner, scale):
+            return np.tanh(deeper(inner, w, depth + 1.0, context * scale)) * depth
         case Formula.Both(left, right):
-            return deeper(left, w, depth + 1.0) + deeper(right, w, depth + 1.0)
+            below = np.tanh(context * 0.5 + depth)
+            a = deeper(left, w, depth + 1.0, below)
+            b = deeper(right, w, depth * 0.5, context)
+            return np.tanh((a + b) @ w)
+
+
+@relay
+def deepest(formulas: list[Formula], w, b):
+    return np.stack([deeper(f, w, 1.0, b) for f in formulas]).sum()
 
 
 @relay
@@ -165,9 +173,61 @@ def exchanging(formula, w, v):
         case Formula.Leaf(x):
             return x @ w
         case Formula.Twice(inner, _):
-            return exchanging(inner, v, w)
+            return np.tanh(exchanging(inner, v, w))
         case Formula.Both(left, right):
             return exchanging(left, w, v) + exchanging(right, v, w)
+
+
+@relay
+def exchanges(formulas: list[Formula], w, v):
+    return np.stack([exchanging(f, w, v) for f in formulas]).sum()
+
+
+@relay
+def above(tree, w, n):
+    """As `even` and `below` as `odd`, with a number that each counts in its own way."""
+    match tree:
+        case Even.Stop(x):
+            return x @ w * n
+        case Even.Pair(left, right):
+            return np.tanh(below(left, n + 1.0, w) - below(right, n + 2.0, w))
+
+
+@relay
+def below(tree, n, w):
+    match tree:
+        case Odd.Word(number):
+            return w[number % 3] * n
+        case Odd.Single(inner):
+            return above(inner, w, n * 0.5) * 2.0
+
+
+@relay
+def counted(trees: list[Even], w, n):
+    return np.stack([above(t, w, n) for t in trees]).sum()
+
+
+@relay
+def by_product(formula, w, context):
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w + context
+        case Formula.Twice(inner, scale):
+            return by_product(inner, w, context @ w) * scale
+        case Formula.Both(left, right):
+            return by_product(left, w, context) + by_product(right, w, context)
+
+
+@relay
+def in_turn(formula, w, context):
+    """The second call is passed what the first one gives."""
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w + context
+        case Formula.Twice(inner, scale):
+            return in_turn(inner, w, context) * scale
+        case Formula.Both(left, right):
+            return in_turn(right, w, in_turn(left, w, context))
 
 
 @relay
@@ -296,6 +356,39 @@ def test_functions_of_several_data_types_that_call_each_other(wrt: Any) -> None:
     assert_same(function, trees, W, TABLE)
 
 
+@pytest.mark.parametrize("function", [deepest, exchanges])
+def test_arguments_that_calls_change(function: Any) -> None:
+    other = B if function is deepest else TABLE[:3]
+    assert_same(function, FORMULAS, W, other)
+    assert_same(rl.grad(function, wrt=(0, 1, 2)), FORMULAS, W, other, compiled=function is deepest)
+    assert_same(function, [], W, other)
+
+
+def test_arguments_that_functions_of_several_data_types_change() -> None:
+    trees = [even_tree(4) for _ in range(4)]
+    assert_same(counted, trees, W, np.asarray(0.5))
+    assert_same(rl.grad(counted, wrt=(1, 2)), trees, W, np.asarray(0.5))
+
+
+def test_a_large_argument_that_calls_change_is_no_part_of_levels() -> None:
+    wide = np.zeros((40, 40))
+    prepared = Pipeline("specialize, structure", stage="typed")(exchanging.typed(FORMULAS[1], W, W))
+    assert find_recursions(prepared)
+    prepared = Pipeline("specialize, structure", stage="typed")(large_state.typed(FORMULAS[1], W, wide))
+    assert not find_recursions(prepared)
+
+
+@relay
+def large_state(formula, w, state):
+    match formula:
+        case Formula.Leaf(x):
+            return x @ w + state.sum()
+        case Formula.Twice(inner, scale):
+            return large_state(inner, w, state + scale) * 2.0
+        case Formula.Both(left, right):
+            return large_state(left, w, state) + large_state(right, w, state)
+
+
 def test_a_tree_that_is_in_the_list_twice_and_twice_in_another() -> None:
     shared = formula(4)
     trees = [shared, Formula.Both(shared, shared), shared]
@@ -378,8 +471,8 @@ CHILDREN = Nary.Inner(RANDOM.normal(size=3), [Nary.Inner(RANDOM.normal(size=3), 
 
 OBSTACLES: list[tuple[Any, tuple[Any, ...], str, str]] = [
     (choosy, (FORMULAS[1], W), "a call is in a branch or loop", "choosy(inner, w) if scale"),
-    (deeper, (FORMULAS[1], W, 0.0), "a call changes the parameter depth", "return deeper(inner, w, depth + 1.0)"),
-    (exchanging, (FORMULAS[1], W, W), "a call exchanges parameters", "def exchanging"),
+    (by_product, (FORMULAS[1], W, B), "a call changes a parameter by a product", "by_product(inner, w, context @ w)"),
+    (in_turn, (FORMULAS[1], W, B), "what a call passes on depends on the result", "in_turn(right, w, in_turn("),
     (printing, (FORMULAS[1], W), "it does more than computing arrays", "print(x.sum())"),
     (summed, (CHILDREN, W), "it goes through a list of parts", "for child in children"),
     (grandchildren, (FORMULAS[1], W), "it takes a part apart", "match inner"),

@@ -68,12 +68,12 @@ from relay.transform.recursion.level_schedule import (
     number,
     push,
     put,
+    shared_arguments,
     write_schedule,
     zeros,
 )
 from relay.transform.recursion.structural_recursion import (
     RecursionArm,
-    RecursiveFunction,
     StructuralRecursion,
     find_obstacles,
     find_recursions,
@@ -310,12 +310,13 @@ class _Calls:
         recursion, options = self.recursions[name], self.options
         count = length(out, roots)
         roots_dim = bound_dim(out, "roots", count)
-        schedule = write_schedule(out, recursion, name, roots, options.width, options.cells)
+        function = recursion.functions[name]
+        others = [i for i in range(len(call.arguments)) if i != function.position]
+        arguments = {recursion.shared[name, i]: call.arguments[i] for i in others}
+        schedule = write_schedule(out, recursion, name, roots, arguments, options.width, options.cells)
         rows = out.number(schedule.rows, INT64)
         enough = rows.op("less_equal", schedule.count * options.most_rows)
-        function = recursion.functions[name]
         leaves = _leaves(function.result)
-        arguments = {recursion.shared[name, i]: atom for i, atom in enumerate(call.arguments) if i != function.position}
 
         def by_levels(body: Emitter) -> Sequence[Value]:
             arrays = _Groups(schedule, arguments, recursion, call.span).write(body)[name]
@@ -391,15 +392,13 @@ class _Groups:
         """The arrays with the results of a group, by one arm."""
         function = self.recursion.functions[arm.function]
         members, firsts = at(out, self.schedule.members, index), at(out, self.schedule.firsts, index)
-        fields = self._fields(out, arm, members)
+        fields = {**self._fields(out, arm, members), **self._passed(out, arm, members)}
         width = self.schedule.width
         leaves = _leaves(function.result)
         arrays = self._by_function(state)
 
         def row(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-            mapping: dict[Var, Atom] = {}
-            for parameter, position in _shared_parameters(function):
-                mapping[parameter] = self.arguments[self.recursion.shared[arm.function, position]]
+            mapping = shared_arguments(self.recursion, function, self.arguments)
             for field, table in fields.items():
                 mapping[field] = at(body, table, i).atom
             first = at(body, firsts, i) if arm.parts else None
@@ -434,9 +433,7 @@ class _Groups:
         start = [zeros(out, (self.schedule.width, *f.type.shape), f.type) for f in fields]  # type: ignore[union-attr,arg-type]
 
         def read(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-            place = at(body, members, i)
-            if self.schedule.visits is not None:
-                _, place = items(body, element(body, local(body, self.schedule.visits), place))
+            place = self._place(body, at(body, members, i))
             node = element(body, local(body, nodes), place)
             arms = []
             for other in function.arms:
@@ -455,13 +452,32 @@ class _Groups:
         made = for_loop(out, "fields", number(out, self.schedule.width), start, read)
         return dict(zip(fields, made, strict=True))
 
+    def _passed(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
+        """The values of parameters that calls change, for a group's nodes side by side."""
+        function, found = self.recursion.functions[arm.function], dict[Var, Value]()
+        for position in function.passed:
+            parameter, stack = function.parameters[position], self.schedule.passed[arm.function, position]
+            if not _is_used(arm, parameter):
+                continue
+            assert isinstance(parameter.type, TensorType)
+
+            def read(body: Emitter, i: Value, table: list[Value], stack: Value = stack) -> Sequence[Value]:
+                place = self._place(body, at(body, members, i))
+                return [put(body, table[0], i, element(body, local(body, stack), place))]
+
+            start = zeros(out, (self.schedule.width, *parameter.type.shape), parameter.type)
+            (found[parameter],) = for_loop(out, "passed", number(out, self.schedule.width), [start], read)
+        return found
+
+    def _place(self, out: Emitter, task: Value) -> Value:
+        """The number of a task among those of its function."""
+        if self.schedule.visits is None:
+            return task
+        return items(out, element(out, local(out, self.schedule.visits), task))[1]
+
 
 def _is_used(arm: RecursionArm, field: Var) -> bool:
     return field in free_variables(Block(arm.bindings, Yield((arm.result,))))
-
-
-def _shared_parameters(function: RecursiveFunction) -> list[tuple[Var, int]]:
-    return [(p, i) for i, p in enumerate(function.parameters) if i != function.position]
 
 
 def _with_rows(out: Emitter, array: Value, rows: Value, base: Value) -> Value:

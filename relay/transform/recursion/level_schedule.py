@@ -12,12 +12,13 @@ again in the rows that are left, which nobody reads.
     members   group, row of the group -> task                           (groups, width)
     firsts    group, row of the group -> the first part of the task     (groups, width)
 
-All of it is calls of operators on integers, stacks and loops: derivatives and the interpreter need nothing new.
+What calls change among the other arguments is computed when a part is found, and kept beside it. All of it is calls of
+operators, stacks and loops: derivatives and the interpreter need nothing new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +26,7 @@ import attrs
 from relay.ir.dims import DataDependentDim, Dim, made_dim, multiply
 from relay.ir.expr import (
     Arm,
+    Atom,
     BindDim,
     Block,
     Counter,
@@ -46,9 +48,10 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
-from relay.ir.types import INT64, DataType, RefType, StackType, TensorType, TupleType, Type, scalar
+from relay.ir.rebuild import copy_block
+from relay.ir.types import INT64, RefType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Value, lookup
-from relay.transform.recursion.structural_recursion import RecursiveFunction, StructuralRecursion
+from relay.transform.recursion.structural_recursion import Part, RecursiveFunction, StructuralRecursion
 
 _NUMBER = scalar(INT64)
 _TASK = TupleType((_NUMBER, _NUMBER, _NUMBER))
@@ -58,11 +61,13 @@ _VISIT = TupleType((_NUMBER, _NUMBER))
 @attrs.frozen(eq=False)
 class Schedule:
     """The values that the schedule has been written to, for the block that it is in. `nodes` are the parts that each
-    function is called on, `visits` the function and the number of the part of each task, where there are several."""
+    function is called on, `passed` the values of their parameters that calls change, and `visits` the function and the
+    number of the part of each task, where there are several."""
 
     recursion: StructuralRecursion
     width: int
     nodes: tuple[Value, ...]
+    passed: Mapping[tuple[str, int], Value]
     visits: Value | None
     count: Value
     groups: DataDependentDim
@@ -212,12 +217,19 @@ def put(out: Emitter, array: Value, place: Value, row: Value) -> Value:
 
 
 def write_schedule(
-    out: Emitter, recursion: StructuralRecursion, root: str, roots: Value, width: int, cells: bool
+    out: Emitter,
+    recursion: StructuralRecursion,
+    root: str,
+    roots: Value,
+    arguments: Mapping[int, Atom],
+    width: int,
+    cells: bool,
 ) -> Schedule:
-    """Write the schedule of calls of the function `root` on the elements of a stack. `cells`: lists of parts hold
-    references, as derivatives need where the order of reads is not that of a stack."""
-    walk = _Walk(recursion, root, cells)
-    nodes, visits, tasks = walk.write(out, roots)
+    """Write the schedule of calls of the function `root` on the elements of a stack, with other arguments by the
+    numbers of `StructuralRecursion.shared`. `cells`: lists of parts hold references, as derivatives need where the
+    order of reads is not that of a stack."""
+    walk = _Walk(recursion, root, arguments, cells)
+    nodes, passed, visits, tasks = walk.write(out, roots)
     count = length(out, tasks)
     tasks_dim = bound_dim(out, "tasks", count)
     heights, top = _heights(out, tasks, count, tasks_dim)
@@ -254,7 +266,7 @@ def write_schedule(
         )
 
     _, places, kinds, members, firsts = for_loop(out, "place", count, (starts, places, kind, table, table), place)
-    return Schedule(recursion, width, nodes, visits, count, groups_dim, places, kinds, members, firsts)
+    return Schedule(recursion, width, nodes, passed, visits, count, groups_dim, places, kinds, members, firsts)
 
 
 def _heights(out: Emitter, tasks: Value, count: Value, dim: Dim) -> tuple[Value, Value]:
@@ -300,40 +312,54 @@ def _group_starts(
 class _Walk:
     """The visit of all parts."""
 
-    def __init__(self, recursion: StructuralRecursion, root: str, cells: bool) -> None:
-        self.recursion, self.root, self.cells = recursion, root, cells
+    def __init__(self, recursion: StructuralRecursion, root: str, arguments: Mapping[int, Atom], cells: bool) -> None:
+        self.recursion, self.root, self.arguments, self.cells = recursion, root, arguments, cells
         self.functions = list(recursion.functions.values())
         self.numbers = {f.name: i for i, f in enumerate(self.functions)}
         self.keys = {arm: i for i, arm in enumerate(recursion.arms)}
         self.several = len(self.functions) > 1
+        self.passed = [(f.name, i) for f in self.functions for i in f.passed]
 
-    def write(self, out: Emitter, roots: Value) -> tuple[tuple[Value, ...], Value | None, Value]:
-        """The nodes of each function, the visits, and the tasks."""
+    def write(
+        self, out: Emitter, roots: Value
+    ) -> tuple[tuple[Value, ...], dict[tuple[str, int], Value], Value | None, Value]:
+        """The nodes of each function, what calls pass on, the visits, and the tasks."""
         nodes = [self._empty(out, f.data) for f in self.functions]
+        types = [self.recursion.functions[name].parameters[i].type for name, i in self.passed]
+        passed = [self._empty(out, type_) for type_ in types if type_ is not None]
         start = self.numbers[self.root]
         visits = [self._new(out, _VISIT)] if self.several else []
+        own = [place for place, (name, _) in enumerate(self.passed) if name == self.root]
 
         def enter(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
             stack, *rest = state
-            entered = [push(body, r, self._pair(body, start, i)) for r in rest]
-            return [push(body, stack, element(body, roots, i)), *entered]
+            values = [self.arguments[self.recursion.shared[self.passed[place]]] for place in own]
+            given = [push(body, s, body.value(v)) for s, v in zip(rest, values, strict=False)]
+            entered = [push(body, r, self._pair(body, start, i)) for r in rest[len(own) :]]
+            return [push(body, stack, element(body, roots, i)), *given, *entered]
 
         count = length(out, roots)
-        nodes[start], *visits = for_loop(out, "roots", count, (nodes[start], *visits), enter)
+        first = [nodes[start], *(passed[place] for place in own), *visits]
+        nodes[start], *rest = for_loop(out, "roots", count, first, enter)
+        for place, stack in zip(own, rest, strict=False):
+            passed[place] = stack
+        visits = rest[len(own) :]
         tasks = self._new(out, _TASK)
 
         def has_more(test: Emitter, state: list[Value]) -> Value:
             return state[0] < length(test, self._queue(state))
 
-        found = while_loop(out, "visit", (number(out, 0), tasks, *visits, *nodes), has_more, self._visit)
+        found = while_loop(out, "visit", (number(out, 0), tasks, *visits, *nodes, *passed), has_more, self._visit)
         _, tasks, *rest = found
-        return tuple(rest[-len(nodes) :]), rest[0] if self.several else None, tasks
+        parts = rest[len(visits) :]
+        stacks = dict(zip(self.passed, parts[len(nodes) :], strict=True))
+        return tuple(parts[: len(nodes)]), stacks, rest[0] if self.several else None, tasks
 
     def _queue(self, state: list[Value]) -> Value:
         """The value that grows with each task that is found."""
         return state[2]  # the visits, or the nodes of the only function
 
-    def _empty(self, out: Emitter, type_: DataType) -> Value:
+    def _empty(self, out: Emitter, type_: Type) -> Value:
         return self._new(out, RefType(type_) if self.cells else type_)
 
     def _new(self, out: Emitter, type_: Type) -> Value:
@@ -368,10 +394,18 @@ class _Walk:
     def _take_apart(self, out: Emitter, function: RecursiveFunction, place: Value, state: list[Value]) -> list[Value]:
         offset = 2 if self.several else 1
         node = element(out, local(out, state[offset + self.numbers[function.name]]), local(out, place))
+        stacks = offset + len(self.functions)
+        given = {
+            function.parameters[i]: element(out, local(out, state[stacks + number_]), local(out, place)).atom
+            for number_, (name, i) in enumerate(self.passed)
+            if name == function.name
+        }
         arms = []
         for arm in function.arms:
             body = Emitter(out.span)
             fields = tuple(Var(f.name, f.type, f.span) for f in arm.fields)
+            mapping = {**shared_arguments(self.recursion, function, self.arguments), **given}
+            mapping.update(zip(arm.fields, fields, strict=True))
             tasks, *rest = (local(body, v) for v in state)
             first = length(body, rest[0])
             entry = (number(body, self.keys[arm]).atom, first.atom, number(body, len(arm.parts)).atom)
@@ -382,8 +416,29 @@ class _Walk:
                 if self.several:
                     rest[0] = push(body, rest[0], self._pair(body, target, length(body, rest[position])))
                 rest[position] = push(body, rest[position], body.value(fields[part.field]))
+                for place_, value in self._passed_on(body, part, mapping):
+                    rest[stacks - 1 + place_] = push(body, rest[stacks - 1 + place_], value)
             end = Yield(tuple(v.atom for v in (tasks, *rest)))
             arms.append(MatchArm(arm.constructor, fields, Block(body.all_bindings(), end)))
         targets = tuple(Var("state", v.type, out.span) for v in state)
         out.emit(targets, Match(node.atom, tuple(arms), out.span))
         return [out.value(t) for t in targets]
+
+    def _passed_on(self, out: Emitter, part: Part, mapping: Mapping[Var, Atom]) -> list[tuple[int, Value]]:
+        """The values of the parameters that a call changes, with the places of their stacks."""
+        own = [(place, i) for place, (name, i) in enumerate(self.passed) if name == part.function]
+        if not own:
+            return []
+        block = copy_block(Block(part.before, Yield(tuple(part.arguments[i] for _, i in own))), mapping)
+        for binding in block.bindings:
+            out.emit(binding.targets, binding.value)
+        assert isinstance(block.terminator, Yield)
+        return [(place, out.value(a)) for (place, _), a in zip(own, block.terminator.values, strict=True)]
+
+
+def shared_arguments(
+    recursion: StructuralRecursion, function: RecursiveFunction, arguments: Mapping[int, Atom]
+) -> dict[Var, Atom]:
+    """The arguments for those parameters of a function that are the same in all calls."""
+    own = [i for i in range(len(function.parameters)) if i != function.position and i not in function.passed]
+    return {function.parameters[i]: arguments[recursion.shared[function.name, i]] for i in own}

@@ -3,9 +3,9 @@
     fn f(x: Tree, w) = match x { Leaf(a) -> e;  Node(l, r) -> u = f(l, w); v = f(r, w); e }
 
 Each function has one parameter that it takes apart, at the start or after some calls of operators. What an arm of the
-`match` does with the fields that are data is to call functions of the recursion on them, in any case, with the other
-parameters as they are; the rest of it is calls of operators, branches and loops. So the results of all parts can be
-computed before those of the whole.
+`match` does with the fields that are data is to call functions of the recursion on them, in any case; the rest of it is
+calls of operators, branches and loops. So the results of all parts can be computed before those of the whole. The other
+parameters are the same in all calls, or small arrays that a call changes by a few operators on what is known before it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,14 @@ _STRAIGHT = (OpCall, Var, Constant, MakeTuple, Project, Extent, Assert, If, Loop
 
 @attrs.frozen(eq=False)
 class Part:
-    """A call of a function on a field: `field` is the field's position, `target` what the call binds."""
+    """A call of a function on a field: `field` is the field's position, `target` what the call binds. `arguments` are
+    all of the call; `before` computes those that are not parameters."""
 
     field: int
     function: str
     target: Var
+    arguments: tuple[Atom, ...]
+    before: tuple[Binding, ...]
 
 
 @attrs.frozen(eq=False)
@@ -85,7 +88,8 @@ class RecursionArm:
 @attrs.frozen(eq=False)
 class RecursiveFunction:
     """A function of a recursion: the position of the parameter that it takes apart, the other parameters of the copy of
-    which the arms are made, and the arms in the order of the constructors."""
+    which the arms are made, and the arms in the order of the constructors. `passed`: the positions of the parameters
+    that calls change."""
 
     name: str
     position: int
@@ -93,6 +97,7 @@ class RecursiveFunction:
     result: Type
     parameters: tuple[Var, ...]
     arms: tuple[RecursionArm, ...]
+    passed: tuple[int, ...] = ()
 
 
 @attrs.frozen(eq=False)
@@ -174,12 +179,47 @@ def _recursion(functions: Sequence[Function]) -> StructuralRecursion:
             raise Obstacle("its result is more than arrays of known shapes", function.span)
     classes = _Classes()
     made = {f.name: _Arms(copy_function(f), positions, names, classes).function() for f in functions}
-    shared = classes.number((f.name, i) for f in functions for i in range(len(f.parameters)) if i != positions[f.name])
+    items = [(f.name, i) for f in functions for i in range(len(f.parameters)) if i != positions[f.name]]
     for function in functions:  # a call with two parameters exchanged passes on others than it was given
-        own = [shared[function.name, i] for i in range(len(function.parameters)) if i != positions[function.name]]
-        if len(set(own)) < len(own):
-            raise Obstacle("a call exchanges parameters", function.span)
-    return StructuralRecursion(made, shared)
+        own = [item for item in items if item[0] == function.name]
+        values = [classes.find(item) for item in own]
+        for item, value in zip(own, values, strict=True):
+            if values.count(value) > 1:
+                classes.change(item, function.span)
+    for name, each in made.items():
+        passed = tuple(i for i in range(len(names[name])) if i != each.position and classes.is_changed((name, i)))
+        made[name] = attrs.evolve(each, passed=passed)
+    _check_passed(made, classes)
+    return StructuralRecursion(made, classes.number(items))
+
+
+MOST_PASSED = 1024
+"""The most elements of an array that a call changes on the way to the parts, where each part keeps its own."""
+
+
+def _check_passed(functions: Mapping[str, RecursiveFunction], classes: _Classes) -> None:
+    """Raise Obstacle if a parameter that calls change is not a small array, or is computed by more than a few
+    operators of what is known before the calls."""
+    for function in functions.values():
+        for i in function.passed:
+            parameter, span = function.parameters[i], classes.spans.get((function.name, i))
+            size = elements(parameter)
+            if not isinstance(parameter.type, TensorType) or ANY in parameter.type.shape or size is None:
+                raise Obstacle(f"a call changes the parameter {parameter.name}, which is no array", span)
+            if likely(size) > MOST_PASSED:
+                raise Obstacle(f"a call changes the parameter {parameter.name}, which is large", span)
+        for arm in function.arms:
+            targets = {part.target for part in arm.parts}
+            for part in arm.parts:
+                block = Block(part.before, Yield(tuple(part.arguments[i] for i in functions[part.function].passed)))
+                span = arm.parts[0].target.span
+                if targets.intersection(free_variables(block)):
+                    raise Obstacle(
+                        "what a call passes on depends on the result of another one", part.target.span or span
+                    )
+                operators = [lookup(b.value.operator) for b in walk(block) if isinstance(b.value, OpCall)]
+                if any(operator.pattern is Pattern.OUTPUT_FUSABLE for operator in operators):
+                    raise Obstacle("a call changes a parameter by a product", part.target.span or span)
 
 
 def _data_position(function: Function) -> int:
@@ -207,6 +247,15 @@ class _Classes:
 
     def __init__(self) -> None:
         self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.spans: dict[tuple[str, int], Span | None] = {}  # of calls that change parameters
+
+    def change(self, item: tuple[str, int], span: Span | None) -> None:
+        """Note that a call changes a parameter."""
+        self.spans.setdefault(item, span)
+
+    def is_changed(self, item: tuple[str, int]) -> bool:
+        """True if some call changes a parameter, or one that gets its value."""
+        return self.find(item) in map(self.find, self.spans)
 
     def find(self, item: tuple[str, int]) -> tuple[str, int]:
         while (above := self.parent.get(item, item)) != item:
@@ -219,11 +268,11 @@ class _Classes:
             self.parent[first] = second
 
     def number(self, items: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The number of each item's class."""
+        """The number of each item's class; an own one for each that calls change."""
         numbers: dict[tuple[str, int], int] = {}
         found: dict[tuple[str, int], int] = {}
         for item in items:
-            found[item] = numbers.setdefault(self.find(item), len(numbers))
+            found[item] = numbers.setdefault(item if self.is_changed(item) else self.find(item), len(numbers))
         return found
 
 
@@ -284,7 +333,7 @@ class _Arms:
         for binding in block.bindings:
             call = binding.value
             if isinstance(call, Call):
-                parts.append(self._part(call, binding.targets[0], fields))
+                parts.append(self._part(call, binding.targets[0], fields, rest))
             else:
                 rest.append(binding)
         body = Block(tuple(rest), end)
@@ -318,7 +367,7 @@ class _Arms:
         if any(isinstance(b.terminator, Exit) and b.terminator.label is end.label for b in _inner(body)):
             raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
 
-    def _part(self, call: Call, target: Var, fields: Sequence[Var]) -> Part:
+    def _part(self, call: Call, target: Var, fields: Sequence[Var], before: Sequence[Binding]) -> Part:
         if not isinstance(call.function, Global) or call.function.name not in self.names:
             raise Obstacle("it calls another function, which is recursive, too", call.span)
         name = call.function.name
@@ -327,11 +376,24 @@ class _Arms:
             raise Obstacle("a call is not on a field of the value", call.span)
         parameters = self.function_.parameters
         for i, other in enumerate(call.arguments):
-            if i != self.positions[name]:
-                if other not in parameters or other is self.data:
-                    raise Obstacle(f"a call changes the parameter {self.names[name][i]}", call.span)
+            if i == self.positions[name]:
+                continue
+            if other in parameters and other is not self.data:
                 self.classes.join((name, i), (self.function_.name, parameters.index(other)))
-        return Part(fields.index(argument), name, target)
+            else:
+                self.classes.change((name, i), call.span)
+        return Part(fields.index(argument), name, target, call.arguments, _needed_for(call.arguments, before))
+
+
+def _needed_for(atoms: Sequence[Atom], bindings: Sequence[Binding]) -> tuple[Binding, ...]:
+    """Those of some bindings that compute atoms."""
+    wanted: set[Var] = {atom for atom in atoms if isinstance(atom, Var)}
+    found: list[Binding] = []
+    for binding in reversed(bindings):
+        if wanted.intersection(binding.targets):
+            found.append(binding)
+            wanted.update(free_variables(Block((binding,), Yield(()))))
+    return tuple(reversed(found))
 
 
 def _holds_list(atom: Atom) -> bool:
