@@ -117,3 +117,14 @@ def test_wrong_arguments_are_told_as_a_call_tells_them() -> None:
         module.explain(len, 1.0)  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="is a Python object"):
         relay.explain(total, object())
+
+
+def test_lists_of_other_elements_are_told_apart() -> None:
+    @module.relay
+    def summed(xs: list[float]):
+        return sum(xs)
+
+    for given in ([1.0], [], [np.float32(1.0)]):
+        summed(given)
+    reasons = [p.reason for p in summed.programs()]
+    assert reasons[1:2] == ["xs is an empty list, not a list of a Python float"]

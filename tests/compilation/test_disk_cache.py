@@ -1,5 +1,6 @@
 """Compiled programs on disk."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from relay.codegen.runtime import cpu
 from relay.compilation import disk_cache
 from relay.errors import ExecutionError
 from relay.operator import Operator
+from relay.transform.passes import PASSES
 
 X = np.arange(3, dtype=np.float32)
 
@@ -169,6 +171,19 @@ def test_operators_defined_elsewhere_are_not_kept(folder, compilations, monkeypa
     monkeypatch.setattr(Operator, "is_builtin", property(lambda operator: operator.name != "add"))
     define(TWICE)(X)
     assert disk_cache.entries() == []
+
+
+def test_what_other_passes_make_is_neither_found_nor_kept(folder, compilations, monkeypatch):
+    define(TWICE)(X)
+    right = PASSES["fold_constants"]
+    with monkeypatch.context() as patched:
+        patched.setitem(PASSES, "fold_constants", functools.wraps(right)(lambda module, **options: right(module)))
+        define(TWICE)(X)
+        define(TWICE.replace("2.0", "3.0"))(X)
+    assert len(compilations) == 3
+    assert len(disk_cache.entries()) == 1
+    define(TWICE)(X)
+    assert len(compilations) == 3
 
 
 def test_the_programs_used_least_recently_go_first(folder, monkeypatch):

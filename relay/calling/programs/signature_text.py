@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from relay.ir.tree import InnerNode, describe, show, show_static, steps
 from relay.ir.types import BASE_TYPES, DataDefinition, Form
@@ -41,6 +41,9 @@ def _differences(key: object, other: object, path: str) -> Iterator[str]:
             pass  # of another kind of call, for which nobody knows yet whether its value matters
         case ("reference", content), ("reference", other_content):
             yield from _differences(content, other_content, path + ".value")
+        case ("list", frozenset() as kinds), ("list", frozenset() as others):
+            one, two = (f"a list of {_kinds_text(k)}" if k else "an empty list" for k in (kinds, others))
+            yield f"{path} is {one}, not {two}"
         case _:
             yield f"{path} is {text(key)}, not {text(other)}"
 
@@ -91,12 +94,20 @@ def text(key: object) -> str:
             return "a list of any length"
         case ("reference", content):
             return f"a reference to {text(content)}"
+        case ("data", DataDefinition() as definition, frozenset() as parts):
+            held = _kinds_text({part for _, part in parts})
+            return f"a {definition.name} of {held}" if held else f"a {definition.name}"
         case ("data", DataDefinition() as definition, *_):
             return f"a {definition.name}"
         case ("returned" | "chosen", *_):
             return "a function that a program has returned"
         case _:
             return str(key)
+
+
+def _kinds_text(kinds: Collection[object]) -> str:
+    """The kinds of elements, or of contents, that there are."""
+    return " and ".join(sorted(map(text, kinds)))
 
 
 def _value_text(value: object) -> str:
