@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from relay.errors.diagnostic import Diagnostic, Label, Source, Span
 
@@ -61,6 +61,7 @@ class RelayError(Exception):
         self.notes = notes
         self.help = help
         self.further: tuple[RelayError, ...] = ()
+        self.at_run_time: str | None = None  # see `wherever_it_runs`
         self.in_color = False  # set while the traceback is printed to a terminal
 
     def __str__(self) -> str:
@@ -71,6 +72,12 @@ class RelayError(Exception):
         """This error and the others of the same check."""
         own = Diagnostic("error", self.message, self.span, self.labels, self.notes, self.help, type(self).__name__)
         return (own, *(diagnostic for error in self.further for diagnostic in error.diagnostics))
+
+    def wherever_it_runs(self, message: str | None = None) -> Self:
+        """The same error, of an operation that fails wherever it runs: an index that a tuple does not have. In a
+        program that catches errors it is one of them, with this message."""
+        self.at_run_time = message or self.message
+        return self
 
     def with_span(self, span: Span | None) -> RelayError:
         """The same error placed at `span`, unless it has a place already."""
@@ -141,9 +148,11 @@ class ExecutionError(RelayError):
 
     `backtrace`: of a program that was interpreted the calls that led there, the innermost last, each with `function`,
     `span` and `variables`; these have `name`, `type` and `value`, all as text. `failed_operator`: the operator whose
-    reference on NumPy arrays raised something, or returned another shape than its type says.
+    reference on NumPy arrays raised something, or returned another shape than its type says. `raised`: the class for
+    which `except` in a program asks; None for errors that a program cannot catch, such as too little memory.
     """
 
+    raised: type[Exception] | None = None
     backtrace: tuple[Any, ...] = ()
     failed_operator: str | None = None
 

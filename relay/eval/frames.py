@@ -11,7 +11,7 @@ from relay.errors import InternalError, Span
 from relay.eval.values import Closure
 from relay.ir.debugging.source_names import function_name
 from relay.ir.dims import TypeId
-from relay.ir.expr import Binding, Block, Exit, LoopLabel, Var, Yield
+from relay.ir.expr import Atom, Attempt, Binding, Block, Exit, If, LoopLabel, Var, Yield
 
 
 @attrs.define(slots=True, eq=False)
@@ -20,7 +20,8 @@ class Activation:
 
     `steps` run its bindings and then its terminator, and `position` is the next one's. `owner` is the binding of the
     If, Match or Loop that the block belongs to (None: the function's body); `arm` the arm of an If whose condition the
-    block is; `label` a loop's; `round` and `count` those of a loop with a counter.
+    block is; `label` a loop's; `round` and `count` those of a loop with a counter. `unprotected`: what the block
+    catches has ended, if it is the else behind an `Attempt`.
     """
 
     block: Block
@@ -31,6 +32,7 @@ class Activation:
     label: LoopLabel | None = None
     round: int = 0
     count: int = 0
+    unprotected: bool = False
 
     @property
     def binding(self) -> Binding | None:
@@ -81,13 +83,35 @@ def is_tail_call(frame: Frame) -> bool:
             return False
         match activation.block.terminator:
             case Exit(label, values):
-                return label is frame.closure.function.label and values[0] is targets[0]
+                returned = label is frame.closure.function.label and values[0] is targets[0]
+                return returned and not any(attempt_of(frame, n) for n in range(1, len(frame.activations)))
             case Yield(values) if activation.arm is None and len(values) == 1 and values[0] is targets[0]:
                 assert activation.owner is not None
                 targets = activation.owner.targets
             case _:
                 return False
     return False
+
+
+def attempt_of(frame: Frame, position: int) -> Binding | None:
+    """The `Attempt` to which errors in the block at this position of a frame lead; None if they do not lead there."""
+    activation, around = frame.activations[position], frame.activations[position - 1]
+    condition = attempt_condition(activation)
+    if activation.unprotected or condition is None:
+        return None
+    for binding in around.block.bindings[: around.position]:
+        if isinstance(binding.value, Attempt) and binding.targets[0] is condition:
+            return binding
+    return None
+
+
+def attempt_condition(activation: Activation) -> Atom | None:
+    """The condition that is false where a block is the else of an If."""
+    owner = activation.owner.value if activation.owner is not None else None
+    if not isinstance(owner, If) or activation.block is not owner.orelse:
+        return None
+    condition = owner.arms[0].condition.terminator
+    return condition.values[0] if isinstance(condition, Yield) else None
 
 
 def unwind(frame: Frame, label: LoopLabel) -> Activation:

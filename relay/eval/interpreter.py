@@ -15,9 +15,10 @@ from typing import Any, assert_never
 import numpy as np
 
 from relay.errors import ExecutionError, InternalError, Label, Span, bugs_of
-from relay.errors.raised import failure
+from relay.errors.raised import catches, failure
 from relay.eval.backtrace import Call as RunningCall
 from relay.eval.backtrace import backtrace_of
+from relay.eval.caught import catch, end_attempt
 from relay.eval.examples import Example, asking_example
 from relay.eval.frames import Activation, Frame, is_tail_call
 from relay.eval.operation import Operations
@@ -33,15 +34,18 @@ from relay.ir.expr import (
     Ascribe,
     Assert,
     Atom,
+    Attempt,
     AxisSize,
     BindDim,
     Binding,
     Breakpoint,
     Call,
+    CatchesError,
     Constant,
     Construct,
     CustomGradient,
     Derivative,
+    EndAttempt,
     Extent,
     Function,
     Global,
@@ -59,6 +63,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Rethrow,
     Shadow,
     StackGet,
     StackLength,
@@ -127,12 +132,17 @@ class Machine:
         try:
             with bugs_of("the interpreter", lambda: self._place(function)), np.errstate(all="ignore"):
                 self.enter(function, arguments, below=below)
-                while frames:  # step(), written out
-                    frame = frames[-1]
-                    activation = frame.activations[-1]  # type: ignore[union-attr]
-                    position = activation.position
-                    activation.position = position + 1
-                    activation.steps[position](frame, activation)  # type: ignore[arg-type]
+                while frames:
+                    try:
+                        while frames:  # step(), written out
+                            frame = frames[-1]
+                            activation = frame.activations[-1]  # type: ignore[union-attr]
+                            position = activation.position
+                            activation.position = position + 1
+                            activation.steps[position](frame, activation)  # type: ignore[arg-type]
+                    except ExecutionError as error:
+                        if not catch(frames, error):
+                            raise
         except ExecutionError as error:
             self._add_backtrace(error)
             raise
@@ -221,7 +231,11 @@ class Machine:
         assert isinstance(frame, Frame)
         activation = frame.activations[-1]
         activation.position += 1
-        activation.steps[activation.position - 1](frame, activation)
+        try:
+            activation.steps[activation.position - 1](frame, activation)
+        except ExecutionError as error:
+            if not catch(self.frames, error):
+                raise
         return bool(self.frames)
 
     def operator(self, frame: Frame, binding: Binding, call: OpCall) -> None:
@@ -291,6 +305,14 @@ class Machine:
             case Print(_, atoms) as text:
                 if not frame.quiet or text.fails:
                     program_output.write(text, [np.asarray(unbox(value(a))) for a in atoms])
+            case Attempt():
+                self._bind(frame, binding.targets, (np.asarray(False), np.zeros((), np.int32), np.zeros(0, np.int32)))
+            case EndAttempt(failed):
+                end_attempt(frame, failed)
+            case CatchesError(error, names):
+                bind(np.asarray(catches(value(error).raised, names.split())))  # type: ignore[attr-defined]
+            case Rethrow(error):
+                raise value(error)  # type: ignore[misc]
             case Breakpoint():
                 pass  # the debugger stops before it
             case StackNew():

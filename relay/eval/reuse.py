@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relay.eval.frames import Activation, Frame, attempt_of
 from relay.eval.operation import Operations
 from relay.eval.values import Stack
 from relay.ir.analysis.liveness import Liveness, holds_stack, variables_of
-from relay.ir.expr import Binding, Block, Function, Loop, Next, OpCall, Var, Yield
-from relay.ir.traverse import blocks, bound_variables, free_variables, operands, terminator_operands, walk
+from relay.ir.expr import Attempt, Binding, Block, Function, If, Loop, Next, OpCall, Var, Yield
+from relay.ir.traverse import all_blocks, blocks, bound_variables, free_variables, operands, terminator_operands, walk
 from relay.ir.types import TensorType
-
-if TYPE_CHECKING:
-    from relay.eval.frames import Frame
 
 
 def _count(values: Sequence[object], position: int) -> int:
@@ -55,6 +52,7 @@ def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
     loops = (b.value for b in walk(function.body) if isinstance(b.value, Loop))
     carried = {loop.label: frozenset(loop.parameters) for loop in loops}
     found: dict[Block, list[tuple[Var, ...]]] = {}
+    protected = _protected(function)
     for block, after in liveness.after.items():
         places: list[tuple[Var, ...]] = []
         for binding, live in zip(block.bindings, after, strict=True):
@@ -64,9 +62,29 @@ def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
         if isinstance(block.terminator, Next):  # what a loop carries has its new values then
             ending -= carried[block.terminator.label]
         places.append(tuple(ending))
+        if block in protected:
+            places = [tuple(v for v in variables if v not in protected[block]) for variables in places]
         if any(places):
             found[block] = places
     return found
+
+
+def _protected(function: Function) -> dict[Block, set[Var]]:
+    """The blocks of a function in which errors are caught, with the variables that the handlers read."""
+    failed = {b.targets[0] for b in walk(function.body) if isinstance(b.value, Attempt)}
+    found: dict[Block, set[Var]] = {}
+    for binding in walk(function.body) if failed else ():
+        branch = binding.value
+        if isinstance(branch, If) and failed.intersection(terminator_operands(branch.arms[0].condition.terminator)):
+            for block in all_blocks(branch.orelse):
+                found.setdefault(block, set()).update(free_variables(branch.arms[0].body))
+    return found
+
+
+def _handler_reads(activation: Activation, variable: Var) -> bool:
+    """True if a variable is read where an error in a block leads to."""
+    assert activation.owner is not None and isinstance(activation.owner.value, If)
+    return variable in free_variables(activation.owner.value.arms[0].body)
 
 
 class Reuse:
@@ -136,7 +154,10 @@ class Reuse:
 
     def _ends(self, frame: Frame, variable: Var) -> bool:
         """True if a variable is not read after the running binding."""
-        for activation in reversed(frame.activations):
+        for position in range(len(frame.activations) - 1, -1, -1):
+            activation = frame.activations[position]
+            if position and attempt_of(frame, position) is not None and _handler_reads(activation, variable):
+                return False
             rest = Block(activation.block.bindings[activation.position :], activation.block.terminator)
             if variable in free_variables(rest):
                 return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -181,10 +181,14 @@ class Context:
         self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
         self.changed_fields: set[str] = set()  # variables to whose fields the function assigns
         self.unsure: set[Var] = set()  # variables of loops that assign them first, which may have no value
+        self.doubtful: set[str] = set()  # variables that may have no value after an error
         self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
         self.block = SurfaceBlock(Environment())
         self.loops: list[LoopFrame] = []
+        self.finals: list[Any] = []  # what `return`, `break` and `continue` run before they leave
+        self.caught: list[Any] = []  # the errors of the handlers around
+        self.attempts = 0  # the number of `try`s around
         self.captures: list[Capture] = []  # of variables around this function
         self.holds: dict[Var, tuple[Capture, ...]] = {} if parent is None else parent.holds
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
@@ -434,7 +438,7 @@ class Context:
                     context.captures.append(capture)
                     context.captures += owner.holds.get(state, ())
             if name in owner.early:
-                return self._read_early(state, name, span)
+                return self._read_early(state, name, span, may_be_empty=name in owner.doubtful)
             if name in owner.cells:
                 return self.bind(RefRead(state, span), name, span)
             if state in owner.unsure:

@@ -45,6 +45,7 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
     r.value = v           Binding((), SetAttribute(r, "value", v)); no other attribute can be assigned. r.value += v
                           reads first
     assert c, "text"      Binding((), Assert(c, text)); without a text: "assertion failed: " and the condition's source
+    try, raise            see relay/frontend/error_handling.py
     nonlocal x            see Cells
     f(x)                  binds the Apply to a variable that nobody reads. Other expression statements are errors
     return e              Exit(function.label, (e,)), span of e

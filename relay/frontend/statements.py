@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay.errors import FrontendError, Label, Span
-from relay.errors.raised import SEPARATOR, is_raisable, name_of
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_condition, lower_if
 from relay.frontend.context import Context, Unassigned, temporary_name
+from relay.frontend.error_handling import joined_text, lower_raise, lower_try, run_finals
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
@@ -74,17 +74,19 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
         case ast.Expr(value=value):
             _lower_expression_statement(context, node, value)
         case ast.Break():
-            lower_break(context, node)
+            if run_finals(context, len(context.loops)):
+                lower_break(context, node)
         case ast.Continue():
-            lower_continue(context, node)
+            if run_finals(context, len(context.loops)):
+                lower_continue(context, node)
         case ast.Match():
             lower_match(context, node)
-        case ast.Try(handlers=[], orelse=[]) if not _leaves_early(node.body):
-            context.statements([*node.body, *node.finalbody])  # an error ends the program
+        case ast.Try():
+            lower_try(context, node)
         case ast.With():
             _lower_with(context, node)
         case ast.Raise():
-            _lower_assert(context, _assert_false(context, node))
+            lower_raise(context, node, lambda false: _lower_assert(context, false))
         case ast.Assert():
             _lower_assert(context, node)
         case ast.Pass():
@@ -134,28 +136,15 @@ def _lower_return(context: Context, node: ast.Return) -> None:
         case None | ast.Constant(value=None):
             if node.value is None:
                 context.bare_return = context.span(node)
+            if not run_finals(context):
+                return
             context.block.terminator = Exit(context.label, (Static(None, context.span(node)),), context.span(node))
         case expression:
             context.valued_return = context.span(expression)
             result = context.atom(expression)
+            if not run_finals(context):
+                return
             context.block.terminator = Exit(context.label, (result,), context.span(expression))
-
-
-def _joined_text(node: ast.expr | None) -> ast.expr | None:
-    """The text of an assertion, with texts that `+` joins as one f-string."""
-    parts: list[ast.expr] = []
-    waiting = [node]
-    while waiting:
-        match waiting.pop():
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                waiting += [right, left]
-            case ast.JoinedStr(values=values):
-                parts += values
-            case ast.Constant(value=str()) as text:
-                parts.append(text)
-            case _:
-                return node
-    return ast.copy_location(ast.JoinedStr(parts), node) if isinstance(node, ast.BinOp) else node
 
 
 def _lower_assert(context: Context, node: ast.Assert) -> None:
@@ -163,7 +152,7 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
         message = "this assertion always holds: it is a tuple, which is not empty"
         raise FrontendError(message, context.span(node.test), help='write `assert condition, "text"`')
     condition = lower_condition(context, node.test)
-    match _joined_text(node.msg):
+    match joined_text(node.msg):
         case None:
             message = f"assertion failed: {ast.unparse(node.test)}"
         case ast.Constant(value=str(text)):
@@ -184,45 +173,6 @@ def _lower_assert(context: Context, node: ast.Assert) -> None:
                 "the text of an assertion must be a string literal or an f-string", context.span(other), help=help
             )
     context.emit((), Assert(condition, message, context.span(node.test)))
-
-
-def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
-    """`raise AssertionError(text)` as what it means; the text of another class begins with its name."""
-    raised: ast.expr | None = node.exc
-    arguments: list[ast.expr] = []
-    if isinstance(node.exc, ast.Call) and not node.exc.keywords:
-        raised, arguments = node.exc.func, node.exc.args
-    if raised is None or (node.cause is not None and not _is_none(node.cause)):
-        help = 'write `raise ValueError("text")`'
-        raise FrontendError("a `raise` names the error, and no cause", context.file.keyword_span(node), help=help)
-    is_name = isinstance(raised, ast.Name) and not context.defines(raised.id)
-    cls = context.scope.resolve(raised.id) if is_name and isinstance(raised, ast.Name) else None
-    if not is_raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
-        raise FrontendError(
-            "a program raises a class of exceptions by its name, with one text",
-            context.span(raised),
-            help='write `raise ValueError(f"..")`',
-        )
-    assert isinstance(cls, type)
-    prefix = "" if cls is AssertionError else name_of(cls) + SEPARATOR
-    parts: list[ast.expr] = [ast.Constant(prefix)]
-    match _joined_text(arguments[0]) if arguments else ast.Constant(""):
-        case ast.JoinedStr(values=values):
-            parts += values
-        case ast.Constant(value=str()) as constant:
-            parts.append(constant)
-        case expression:
-            assert expression is not None
-            parts.append(ast.copy_location(ast.FormattedValue(expression, -1, None), expression))
-    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
-    whole: ast.expr = ast.Constant("".join(texts)) if len(texts) == len(parts) else ast.JoinedStr(parts)
-    test, text = ast.copy_location(ast.Constant(False), node), ast.copy_location(whole, node)
-    return ast.copy_location(ast.Assert(test, text), node)
-
-
-def _leaves_early(statements: Sequence[ast.stmt]) -> bool:
-    """True if statements may be left by `return`, `break` or `continue`, so that those after are skipped."""
-    return any(isinstance(n, ast.Return | ast.Break | ast.Continue) for s in statements for n in ast.walk(s))
 
 
 def _lower_with(context: Context, node: ast.With) -> None:
@@ -267,10 +217,6 @@ def _handler_name(context: Context, item: ast.withitem) -> str | None:
     builtin = getattr(found, "__relay_builtin__", None)
     is_handler = builtin in HANDLERS and len(call.args) == 1 and not call.keywords
     return str(builtin) if is_handler else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _never_holds(node: ast.stmt) -> bool:

@@ -7,7 +7,8 @@ have identity and are bound once per module; names are for printing. Nodes are i
     expr  e ::= a | op(a, ..){attributes} | a(a, ..) | (a, ..) | a.i | fn(v, ..) block
               | if block then block elif .. else block | match a { C(v, ..) -> block, .. }
               | loop L (v = a, ..) [for v < a] block | ref a | read a | write a a | assert a "text"
-              | print ("text", a, ..) | C(a, ..) | grad{options} a | stack | push a a | get a a | len a | extent d
+              | print ("text", a, ..) | attempt | unprotect a | catches a "names" | rethrow a | C(a, ..)
+              | grad{options} a | stack | push a a | get a a | len a | extent d
               | dim k = a | size a i | ascribe a | breakpoint
     block b ::= (v, ..) = e; ..; (yield a, .. | next L a, .. | exit L a, .. | dead)
 
@@ -27,7 +28,7 @@ that its callers have bound: they are implicit parameters of it.
 
 *Stages.* The surface IR, which the front end makes, has no types and also holds the nodes of `relay.ir.surface`; the
 typed IR has a type on every variable and none of these; in the core there are no `Lambda`, `Grad` and `Breakpoint` any
-more, and all calls go to module functions.
+more, and all calls go to module functions; in the structured core nothing catches errors any more.
 """
 
 from __future__ import annotations
@@ -305,6 +306,43 @@ class Print:
     fails: bool = False
 
 
+@node(notation="attempt", targets=None)
+class Attempt:
+    """The start of what catches errors: `failed, error, text = attempt`, then an `If` on `failed` in the same block.
+
+    `failed` is False at first. An error of an `Assert`, or of a `Print` that fails, in the else of that If or in what
+    it calls, leads back to here, with True; `error` is then the error, which only `CatchesError` and `Rethrow` read,
+    and `text` its text as code points.
+    """
+
+    span: Span | None = None
+
+
+@node(notation="unprotect {failed}", targets=0)
+class EndAttempt:
+    """The end of what an `Attempt` catches: errors from here on, in the same else, lead to those around it."""
+
+    failed: Atom
+    span: Span | None = None
+
+
+@node(notation="catches {error} {classes}")
+class CatchesError:
+    """True if the error of an `Attempt` is of one of these classes, by their names, or derived from it; a bool."""
+
+    error: Atom
+    classes: str
+    span: Span | None = None
+
+
+@node(notation="rethrow {error}", targets=0)
+class Rethrow:
+    """Let the error of an `Attempt` go on to what is around it, or end the program. Binds no target."""
+
+    error: Atom
+    span: Span | None = None
+
+
 @node(notation="breakpoint", targets=0)
 class Breakpoint:
     """Let a debugger stop here; whatever else runs the program goes on. Binds no target."""
@@ -418,8 +456,8 @@ class Ascribe:
 
 Expr: TypeAlias = (
     "Atom | OpCall | Call | MakeTuple | Project | If | Match | Loop | Lambda | Grad | RefNew | RefRead | RefWrite | "
-    "Shadow | Assert | Print | Breakpoint | Construct | StackNew | StackPush | StackSet | StackPrefix | StackGet | "
-    "StackLength | Extent | BindDim | AxisSize | Ascribe | SurfaceExpr"
+    "Shadow | Assert | Print | Attempt | EndAttempt | CatchesError | Rethrow | Breakpoint | Construct | StackNew | "
+    "StackPush | StackSet | StackPrefix | StackGet | StackLength | Extent | BindDim | AxisSize | Ascribe | SurfaceExpr"
 )
 
 

@@ -23,6 +23,7 @@ format(text, x, format, ..)  an f-string
 print(x, .., sep, end)       `print`
 enter_rng.use(key), enter_params.use(values), leave_handler()
                              the `with` of a handler of effects
+error_text(codes)            the text of an error that is caught
 assert(c, text)              an assertion with an f-string
 """
 

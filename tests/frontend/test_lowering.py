@@ -498,6 +498,6 @@ def test_deep_nesting_is_an_error_of_the_user() -> None:
 def test_all_statements_of_python_are_known() -> None:
     """A new statement in Python must be looked at."""
     lowered = {"Assign", "AugAssign", "AnnAssign", "Return", "If", "While", "For", "Expr", "Break", "Continue"}
-    known = lowered | {"Assert", "Delete", "Raise", "Match", "Nonlocal", "Pass", "FunctionDef", "TypeAlias"}
+    known = lowered | {"Assert", "Delete", "Raise", "Match", "Nonlocal", "Pass", "FunctionDef", "Try", "TypeAlias"}
     known |= {kind.__name__ for kind in STATEMENTS}
     assert {kind.__name__ for kind in ast.stmt.__subclasses__()} <= known

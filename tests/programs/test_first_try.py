@@ -59,7 +59,7 @@ def test_programs_raise_errors_of_pythons_classes(run) -> None:
 
 
 def test_what_cannot_be_raised_is_told() -> None:
-    for text in ("raise error", "raise int(3)", "raise ValueError('a') from x", "raise ValueError('a', 'b')"):
+    for text in ("raise error", "raise int(3)", "raise ValueError('a', 'b')"):
         with pytest.raises(FrontendError, match="raise"):
             rl.from_source(f"def f(x):\n    {text}\n")
 
@@ -479,6 +479,5 @@ def test_statements_that_change_nothing() -> None:
         return y, z
 
     same(computed, X)
-    for text in ("try:\n        return x\n    finally:\n        y = x", "with open(x):\n        y = x"):
-        with pytest.raises(FrontendError, match=r"`(try|with)` is not part of Relay"):
-            rl.from_source(f"def f(x):\n    {text}\n    return x\n", {"open": open})
+    with pytest.raises(FrontendError, match="`with` is not part of Relay"):
+        rl.from_source("def f(x):\n    with open(x):\n        y = x\n    return x\n", {"open": open})

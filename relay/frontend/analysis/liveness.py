@@ -52,11 +52,22 @@ class Liveness:
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
         self._around: dict[int, LiveNames] = {}
+        self._after: dict[int, frozenset[str]] = {}  # the names after the last of some statements
+        self._after_errors: dict[int, frozenset[str]] = {}
+        self._final: set[str] = set()  # what the `finally`s around read
         self._block(body, set(), NOTHING, NOTHING, record=True)
 
     def live_around(self, node: ast.stmt) -> LiveNames:
         """The live names around a statement that has been analyzed."""
         return self._around[id(node)]
+
+    def names_after(self, final: Sequence[ast.stmt]) -> frozenset[str]:
+        """The live names where a `finally` starts without an error."""
+        return self._after[id(final[0])]
+
+    def live_after_error(self, protected: Sequence[ast.AST]) -> frozenset[str]:
+        """The live names where an error in the body of a `try`, or in one with its handlers, leads."""
+        return self._after_errors[id(protected[-1])]
 
     def _block(
         self,
@@ -83,18 +94,18 @@ class Liveness:
                     live.discard(name)
                     live |= read_names(statement)
                 case ast.Return(value=value):
-                    live = read_names(value)
-                case ast.Try(handlers=[], orelse=[], body=body, finalbody=final):
-                    live = self._block([*body, *final], live, breaks, continues, record=record)
+                    live = read_names(value) | self._final
+                case ast.Try():
+                    live = self._try(statement, live, breaks, continues, record)
                 case ast.With(body=body, items=items):
                     live = self._block(body, live, breaks, continues, record=record)
                     live = live.union(*(read_names(item.context_expr) for item in items))
                 case ast.Raise():
                     live = read_names(statement)
                 case ast.Break():
-                    live = set(breaks)
+                    live = set(breaks) | self._final
                 case ast.Continue():
-                    live = set(continues)
+                    live = set(continues) | self._final
                 case ast.If():
                     live = self._if(statement, live, breaks, continues, record)
                 case ast.Match():
@@ -123,6 +134,29 @@ class Liveness:
         for arm in reversed(chain):
             live |= self._block(arm.body, set(after), breaks, continues, record=record)
             live |= read_names(arm.test)
+        return live
+
+    def _try(
+        self, node: ast.Try, after: set[str], breaks: Iterable[str], continues: Iterable[str], record: bool
+    ) -> set[str]:
+        outside = self._final
+        finished = self._block(node.finalbody, set(after), breaks, continues, record=record)
+        failing = self._block(node.finalbody, set(), breaks, continues, record=False)
+        self._final = outside | failing
+        caught = set(failing)
+        for handler in node.handlers:
+            inside = self._block(handler.body, set(finished), breaks, continues, record=record)
+            caught |= inside - {handler.name} | read_names(handler.type)
+        ended = self._block(node.orelse, set(finished), breaks, continues, record=record)
+        live = self._block(node.body, set(ended), breaks, continues, record=record) | caught
+        self._final = outside
+        if record:
+            self._around[id(node)] = LiveNames(frozenset(finished & assigned_names([node]).keys()))
+            for part in (*node.body, *node.handlers, *node.orelse):
+                self._after_errors[id(part)] = frozenset(failing)
+            self._after_errors[id(node.body[-1])] = frozenset(caught if node.handlers else failing)
+            if node.finalbody:
+                self._after[id(node.finalbody[0])] = frozenset(finished)
         return live
 
     def _match(
@@ -175,6 +209,10 @@ def leaves_by_break(body: Sequence[ast.stmt]) -> bool:
             case ast.Match(cases=cases):
                 for each in cases:
                     stack += each.body
+            case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+                stack += inner + orelse + final
+                for handler in handlers:
+                    stack += handler.body
             case ast.While(orelse=orelse) | ast.For(orelse=orelse):
                 stack += orelse
             case _:
@@ -199,6 +237,11 @@ def _definite_bindings(statements: Sequence[ast.stmt], bound: set[str], breaks: 
                 after = _common_names(
                     [_definite_bindings(each.body, start | pattern_names(each.pattern), breaks) for each in cases]
                 )
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
+                ends = [_definite_bindings([*body, *orelse], bound, breaks)]
+                ends += [_definite_bindings(handler.body, bound, breaks) for handler in handlers]
+                after = _common_names(ends)
+                after = after if after is None else _definite_bindings(final, after, breaks)
             case ast.While():
                 after = _bound_after_while(statement, bound, breaks)
             case ast.For():

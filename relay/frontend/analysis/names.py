@@ -37,6 +37,8 @@ def _defined_name(node: ast.AST) -> str | None:
     """The name that a definition or a part of a pattern gives a value."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.MatchStar):
         return node.name
+    if isinstance(node, ast.ExceptHandler):
+        return node.name
     return node.rest if isinstance(node, ast.MatchMapping) else None
 
 

@@ -21,8 +21,7 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
 }
 
 STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
-    ast.Try: ("`try`", "check the condition before with `if`; errors stop the program"),
-    ast.TryStar: ("`try`", "check the condition before with `if`; errors stop the program"),
+    ast.TryStar: ("`except*`", "write `except`: a program raises one error at a time"),
     ast.With: (
         "`with`",
         "leave it out, or write it around the call; there are `with relay.rng.use(key):` and params.use",

@@ -44,6 +44,7 @@ from relay.ir.expr import (
     Module,
     Next,
     Print,
+    Rethrow,
     Static,
     Var,
     Yield,
@@ -334,6 +335,8 @@ def _fails(expression: Expr) -> bool:
             return not value
         case Print(fails=fails):
             return fails
+        case Rethrow():
+            return True
         case Apply(Static(Intrinsic("assert")), (Constant(value) | Static(value), *_)):
             return not value
         case _:

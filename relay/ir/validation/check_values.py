@@ -13,12 +13,15 @@ from relay.ir.expr import (
     Ascribe,
     Assert,
     Atom,
+    Attempt,
     AxisSize,
     BindDim,
     Breakpoint,
     Call,
+    CatchesError,
     Constant,
     Construct,
+    EndAttempt,
     Expr,
     Extent,
     Function,
@@ -35,6 +38,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Rethrow,
     Shadow,
     StackGet,
     StackLength,
@@ -48,6 +52,8 @@ from relay.ir.expr import (
 from relay.ir.surface import SurfaceExpr
 from relay.ir.traverse import blocks
 from relay.ir.types import (
+    BOOL,
+    INT32,
     INT64,
     DataType,
     FunctionType,
@@ -143,6 +149,19 @@ class Values(Scopes, abc.ABC):
                         raise self.fail(f"`print` of {show(type_)}, which is not a tensor")
                 if not len(pieces) - 1 == len(values) == len(formats):
                     raise self.fail("a Print whose parts do not match")
+                return ()
+            case Attempt() | EndAttempt() | CatchesError() | Rethrow() if self.structured:
+                raise self.fail(f"a {type(expression).__name__} in the structured form")
+            case Attempt():
+                return (scalar(BOOL), scalar(INT32), TensorType(INT32, (ANY,)))
+            case EndAttempt(failed):
+                self.scalar_bool("`unprotect`", self.atom(failed))
+                return ()
+            case CatchesError(error):
+                self.check_equal_types("`catches`", (self.atom(error),), (scalar(INT32),))
+                return (scalar(BOOL),)
+            case Rethrow(error):
+                self.check_equal_types("`rethrow`", (self.atom(error),), (scalar(INT32),))
                 return ()
             case Breakpoint():
                 if self.core:

@@ -27,6 +27,7 @@ from relay.ir.analysis.tail_positions import Leaf, leaves, replace_leaves, with_
 from relay.ir.expr import (
     Arm,
     Atom,
+    Attempt,
     Binding,
     Block,
     Constant,
@@ -63,6 +64,7 @@ from relay.ir.traverse import (
     walk,
 )
 from relay.ir.types import DataDefinition
+from relay.transform.core.error_exits import catch_errors
 from relay.transform.core.exits import ReifiedExits, variable_types
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.module_pass import module_pass
@@ -77,7 +79,11 @@ effects."""
 
 @module_pass
 def structure(module: Module) -> Module:
-    """The module in structured form. New data types are in `Module.data`."""
+    """The module in structured form, in which nothing catches errors. New data types are in `Module.data`."""
+    if any(
+        isinstance(b.value, Attempt) for f in module.functions.values() if isinstance(f, Function) for b in walk(f.body)
+    ):
+        module = catch_errors(module)
     names = {d.name for d in module.data}
     data: list[DataDefinition] = []
 

@@ -40,6 +40,7 @@ class Assumptions:
     kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay run-time values there
     results: dict[int, tuple[LoopLabel, Type]] = attrs.field(factory=dict)  # of functions, by their instances' numbers
 
+    caught: list[bool] = attrs.field(factory=list)  # the program catches errors: their texts are values
     choosing_texts: set[LoopLabel] = attrs.field(factory=set)  # functions whose strings differ between their results
     differing: set[int] = attrs.field(factory=set)  # functions that return other types if they call themselves
 
@@ -61,7 +62,7 @@ class Assumptions:
         """The content, to be compared with a later one."""
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
-        functions = frozenset(self.kept), frozenset(self.differing), frozenset(self.choosing_texts)
+        functions = frozenset(self.kept), frozenset(self.differing), frozenset(self.choosing_texts), len(self.caught)
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled, self.idle)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
@@ -235,6 +236,13 @@ class ElementsReadEarly(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.elements.update(self.elements)
+
+
+class ErrorsAreCaught(Restart):
+    """The program catches errors, whose texts are run-time values then."""
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.caught.append(True)
 
 
 class TextsDiffer(Restart):

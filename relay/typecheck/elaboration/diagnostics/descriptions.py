@@ -107,4 +107,4 @@ def nearest_index(index: Dim, extent: Dim) -> str | None:
 def index_error(kind: str, index: int, length: int, span: Span | None) -> TypeCheckError:
     """The error for an index that a list or tuple of this length does not have."""
     message = f"index {index} is out of range for a {kind} of length {length}"
-    return TypeCheckError(message, span, help=nearest_index(index, length))
+    return TypeCheckError(message, span, help=nearest_index(index, length)).wherever_it_runs()

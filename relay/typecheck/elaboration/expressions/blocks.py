@@ -13,11 +13,14 @@ from relay.ir.debugging.source_places import collected_values
 from relay.ir.expr import (
     Assert,
     Atom,
+    Attempt,
     Binding,
     Block,
     Call,
+    CatchesError,
     Constant,
     Dead,
+    EndAttempt,
     Exit,
     Expr,
     Global,
@@ -31,6 +34,7 @@ from relay.ir.expr import (
     RefNew,
     RefRead,
     RefWrite,
+    Rethrow,
     Static,
     Var,
     Yield,
@@ -64,7 +68,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import optionals, recursive_results
+from relay.typecheck.elaboration.control_flow import caught_errors, optionals, recursive_results
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
@@ -128,6 +132,9 @@ def _elaborate_block(
                 conditional_types.note(checker, context, binding, len(checker.scheme.opened) > opened)
         except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
             error = reportable_error(error, checker.hints.span)
+            if isinstance(error, RelayError) and error.at_run_time is not None and checker.decisions.caught:
+                caught_errors.fail(checker, out, error, binding.value.span)
+                return
             if checker.generic and stuck_terms.is_open(checker, context, binding, error):
                 unresolved_names.report_operands(checker, context, binding.value)
                 stuck_terms.open_binding(checker, context, binding)
@@ -230,6 +237,9 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             return
         case Unpack(atom, count, span):
             context.assign(targets, unpack(checker, out, operands.content(atom), count, span))
+            return
+        case Attempt() | EndAttempt() | CatchesError() | Rethrow():
+            caught_errors.elaborate(checker, context, targets, value, out)
             return
         case RefWrite() | SetAttribute() | Assert():
             _perform(operands, value)
@@ -420,6 +430,10 @@ def _is_bound(context: Context, var: Var) -> bool:
     return False
 
 
+def _unpacking_error(count: int, found: int, span: Span | None, help: str | None = None) -> TypeCheckError:
+    return TypeCheckError(f"expected {count} values to unpack, found {found}", span, help=help).wherever_it_runs()
+
+
 def unpack(
     checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, count: int | None, span: Span | None
 ) -> tuple[AbstractValue, ...]:
@@ -431,7 +445,7 @@ def unpack(
         if count is not None and dynamic_lists.is_growing(entity):
             known = dynamic_lists.count(entity)
             if known is not None and known != count:
-                raise TypeCheckError(f"expected {count} values to unpack, found {known}", span)
+                raise _unpacking_error(count, known, span)
             return list_items.unpack_items(checker, out, entity, count, 0, False, span)
         if count is not None:
             parts = TupleType(tuple(checker.solver.fresh_variable(Kind.Type) for _ in range(count)))
@@ -442,7 +456,7 @@ def unpack(
         raise TypeCheckError(f"{what} cannot be unpacked", span)
     if count is not None and len(entity.items) != count:
         help = "write a name for each value, or one star: `a, *rest = t`"
-        raise TypeCheckError(f"expected {count} values to unpack, found {len(entity.items)}", span, help=help)
+        raise _unpacking_error(count, len(entity.items), span, help)
     return entity.items
 
 

@@ -30,7 +30,7 @@ from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.schemes import conditional_types
-from relay.typecheck.elaboration.values import data, records
+from relay.typecheck.elaboration.values import data, records, texts
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -99,7 +99,8 @@ def _unpack(
         return Tuple(list_items.unpack_items(checker, out, whole, first, last, True, span))
     items = _known_elements(checker, out, whole, "unpacking with `*`", span)
     if len(items) < first + last:
-        raise TypeCheckError(f"expected at least {first + last} values to unpack, found {len(items)}", span)
+        message = f"expected at least {first + last} values to unpack, found {len(items)}"
+        raise TypeCheckError(message, span).wherever_it_runs()
     end = len(items) - last
     return Tuple((*items[:first], Tuple(tuple(items[first:end]), Form(list)), *items[end:]))
 
@@ -290,6 +291,7 @@ _RULES: dict[str, Rule] = {
     "is_none": _is_none,
     "contains": comparisons.contains,
     "format": formatting.make_text,
+    "error_text": lambda checker, out, given, span: texts.of_codes(checker, out, given[0], span),
     "assert": formatting.assert_,
 }
 

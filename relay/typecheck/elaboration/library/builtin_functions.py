@@ -133,7 +133,8 @@ def _convert(base: BaseType | None) -> Rule:
             try:
                 return PythonNumber(float(entity.value) if base is None else int(entity.value), span)  # float("inf")
             except ValueError:
-                raise TypeMismatch(f"{entity.value!r} is not a number", span, help="write a number") from None
+                error = TypeMismatch(f"{entity.value!r} is not a number", span, help="write a number")
+                raise error.wherever_it_runs() from None
         if base is not BOOL and is_string_of_run(entity):
             entity = texts.convert(checker, out, "real" if base is None else "integer", entity, span)
         is_count = isinstance(entity, Size) or (isinstance(entity, DynamicValue) and range_numbers.is_count(entity))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
+from relay.errors.raised import SEPARATOR
 from relay.ir.expr import Assert, Binding, Print
 from relay.ir.program_output import QUOTED, TEXT, check_format
 from relay.ir.types import TensorType, show
@@ -195,7 +196,7 @@ def never_holds(message: str, span: Span | None) -> TypeCheckError:
     """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one at run time.)"""
     if is_of_template(span):  # the library says what a call of its must be
         return TypeCheckError(message, span)
-    return TypeCheckError(f"this assertion cannot hold: {message}", span)
+    return TypeCheckError(f"this assertion cannot hold: {message}", span).wherever_it_runs(message)
 
 
 def plain_text(text: AbstractValue) -> str:
@@ -219,7 +220,18 @@ def assert_(
         return PythonObject(None)
     if not isinstance(text, Text):
         raise SchemeOnly(span, "the text of the assertion")
+    text = _of_caught_error(checker, out, text, span)
     values = tuple(v.atom for v in text.values)
     out.items.append(Binding((), Print(text.pieces, values, text.formats, span, fails=True)))
     _check_formats(checker, text.values, text.formats, span)
     return PythonObject(None)
+
+
+def _of_caught_error(checker: Checker, out: TypedBlockBuilder, text: Text, span: Span | None) -> Text:
+    """The text of an error, behind its class, as one value, in a program that may catch it."""
+    if not checker.decisions.caught:
+        return text
+    first, separator, rest = text.pieces[0].partition(SEPARATOR)
+    prefix = first + separator if separator else ""
+    whole = Text((rest if separator else first, *text.pieces[1:]), text.values, text.formats)
+    return Text((prefix, ""), (texts.codes(checker, out, whole, span),), (TEXT,))

@@ -304,7 +304,8 @@ def list_method(
             return PythonNumber(len(found), span)
         if found is not None:
             if not found:
-                raise TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
+                error = TypeCheckError("the value is not in the list", span, help="test before: `if v in xs:`")
+                raise error.wherever_it_runs()
             return PythonNumber(found[0], span)
         xs = dynamic_lists.as_growing(checker, out, Tuple(xs.items, Form(list)), span)
     result = call_library(checker, out, f"{name}__", [xs, value], span)

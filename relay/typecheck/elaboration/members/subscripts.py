@@ -355,7 +355,7 @@ def subscript_plan(
                         f"index {value} is out of range for axis {axis} of {show(resolve(entity.type))}",
                         span,
                         help=nearest_index(value, extent),
-                    )
+                    ).wherever_it_runs()
                 _add(plan, first, add(first, 1), 1, 1)
                 plan.dropped.append(axis)
                 axis += 1

@@ -295,4 +295,4 @@ def _missing_item(record: Tuple, name: Any, span: Span | None) -> TypeCheckError
     help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
     if isinstance(name, str) and member(record, name) is not None:
         help = f"decorate the method with @relay, or the class with @relay.data: {name} is not translated yet"
-    return TypeCheckError(f"{what} {name!r}", span, help=help)
+    return TypeCheckError(f"{what} {name!r}", span, help=help).wherever_it_runs()

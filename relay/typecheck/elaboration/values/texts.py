@@ -65,7 +65,7 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
     if isinstance(entity, DynamicValue):
         return entity
     if isinstance(entity, PythonObject):
-        return _new_string(checker, out, _constant(str(entity.value), span), span)
+        return of_codes(checker, out, _constant(str(entity.value), span), span)
     assert isinstance(entity, Text)
     parts: list[AbstractValue] = []
     for piece, value, form in zip(entity.pieces, (*entity.values, None), (*entity.formats, ""), strict=True):
@@ -76,7 +76,7 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
                 value = codes(checker, out, _call(checker, out, "quote", [value], span), span)
             parts.append(value if form in (TEXT, QUOTED) else _number_codes(checker, out, value, form, span))
     if len(parts) == 1:
-        return _new_string(checker, out, parts[0], span)
+        return of_codes(checker, out, parts[0], span)
     whole = _call(checker, out, "joined", parts, span)
     if TEXT in entity.formats or QUOTED in entity.formats:
         return _bounded(checker, out, whole, span)
@@ -155,7 +155,7 @@ def item(
     if not any(isinstance(i, SliceItem) for i in items):
         one = Tuple((PythonNumber(1, span),))
         part = checker.engine.call_operator(checker, out, lookup("reshape"), [part, one], (), span, [])
-    return _new_string(checker, out, part, span)
+    return of_codes(checker, out, part, span)
 
 
 def characters(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
@@ -258,7 +258,8 @@ def _constant(text: str, span: Span | None) -> DynamicValue:
     return DynamicValue(constant, constant.type)
 
 
-def _new_string(checker: Checker, out: TypedBlockBuilder, codes: AbstractValue, span: Span | None) -> DynamicValue:
+def of_codes(checker: Checker, out: TypedBlockBuilder, codes: AbstractValue, span: Span | None) -> DynamicValue:
+    """The string of these code points."""
     (constructor,) = complete_definition(_definition).constructors
     return build(checker, out, fresh_type(checker, _definition), constructor, [codes], span)
 

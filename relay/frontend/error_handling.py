@@ -1,0 +1,322 @@
+"""Handling of errors: `raise`, and `try` with `except`, `else` and `finally`.
+
+    try: body                 failed, error, text = attempt
+    except A as e: handler    if failed: if catches error "A": e = text; handler  else: rethrow error
+    else: rest                else: body; unprotect failed; rest
+
+`finally` is an `except` of everything, which ends in a rethrow, and stands behind the whole, and before each `return`,
+`break` and `continue` that leaves it. A variable that the body assigns and that is read after an error is kept in a
+cell, unless nothing can fail once it has been assigned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from relay.errors import FrontendError, Span
+from relay.errors.raised import SEPARATOR, is_catchable, is_raisable, name_of
+from relay.frontend.analysis.names import assigned_names, changed_list
+from relay.frontend.conditions import emit_if
+from relay.frontend.context import Context, Unassigned
+from relay.frontend.joins import Branch, join
+from relay.ir.expr import Attempt, Block, CatchesError, Dead, EndAttempt, Rethrow, Static, Var, Yield
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
+
+ALL = "Exception"
+"""The class that catches whatever a program can catch."""
+
+
+@attrs.frozen(eq=False)
+class Caught:
+    """The error of the handler that is being written, and the name that the handler has for it."""
+
+    error: Var
+    text: Var
+    name: str | None = None
+
+
+@attrs.frozen(eq=False)
+class Final:
+    """The statements of a `finally` whose `try` is being written, in so many loops."""
+
+    statements: Sequence[ast.stmt]
+    failed: Var
+    loops: int
+
+
+def lower_try(context: Context, node: ast.Try) -> None:
+    """`try`."""
+    if not node.finalbody:
+        _lower_handlers(context, node)
+        return
+    if not node.handlers and not context.attempts and not _is_noticed(node):
+        context.statements([*node.body, *node.finalbody])  # an error ends the program
+        return
+
+    def body(failed: Var) -> None:
+        context.finals.append(Final(node.finalbody, failed, len(context.loops)))
+        if node.handlers:
+            _lower_handlers(context, node)
+        else:
+            context.statements(node.body)
+        context.finals.pop()
+
+    def after_error(caught: Caught) -> None:
+        context.statements(node.finalbody)
+        if context.block.is_open:
+            _rethrow(context, caught.error, context.file.keyword_span(node))
+
+    whole = [*node.body, *node.handlers, *node.orelse]
+    live = context.liveness.names_after(node.finalbody)
+    _protect(context, node, whole, body, after_error, live)
+    if context.block.is_open:
+        context.statements(node.finalbody)
+
+
+def _is_noticed(node: ast.Try) -> bool:
+    """True if it can be noticed that a `finally` runs after an error, or before a `return` that leaves it."""
+    leaving = (ast.Return, ast.Break, ast.Continue)
+    if any(isinstance(n, leaving) for s in node.body for n in ast.walk(s)):
+        return True
+    effects = (ast.Call, ast.Raise, ast.Assert, ast.Subscript, ast.Attribute, *leaving)
+    return any(isinstance(n, effects) for s in node.finalbody for n in ast.walk(s))
+
+
+def _lower_handlers(context: Context, node: ast.Try) -> None:
+    """`try`, `except` and `else`."""
+
+    def body(failed: Var) -> None:
+        context.attempts += 1
+        context.statements(node.body)
+        context.attempts -= 1
+        if context.block.is_open and node.orelse:
+            context.emit((), EndAttempt(failed, context.file.keyword_span(node)))
+            context.statements(node.orelse)
+
+    live = context.liveness.live_around(node).after
+    _protect(context, node, node.body, body, lambda caught: _handlers(context, node, caught, live), live)
+
+
+def _protect(
+    context: Context,
+    node: ast.Try,
+    protected: Sequence[ast.AST],
+    lower_body: Callable[[Var], None],
+    lower_handler: Callable[[Caught], None],
+    live: frozenset[str],
+) -> None:
+    """A body, and what follows an error in it. `protected`: the parts in which errors are caught."""
+    span = context.file.keyword_span(node)
+    _keep_in_cells(context, protected)
+    failed, error, text = Var("failed", None, span), Var("error", None, span), Var("text", None, span)
+    context.emit((failed, error, text), Attempt(span))
+    with context.new_block() as body:
+        lower_body(failed)
+    with context.new_block() as handler:
+        lower_handler(Caught(error, text))
+    branches = [
+        Branch(handler, span, "not assigned after an error"),
+        Branch(body, span, "not assigned without an error"),
+    ]
+    targets = join(context, branches, live, span)
+    emit_if(context, targets, [Block((), Yield((failed,), span))], branches, span)
+
+
+def _keep_in_cells(context: Context, protected: Sequence[ast.AST]) -> None:
+    """Let variables that a body assigns before an error have their new values after it."""
+    for name in _changed_before_errors(protected, context.liveness.live_after_error(protected)):
+        if name not in context.locals:
+            continue
+        context.need_cell(name)
+        if not isinstance(context.block.environment.lookup(name), Var):
+            context.need_early_cell(name)
+            if name in context.early:
+                context.doubtful.add(name)
+                context.block.environment.states[name] = context.early[name]
+
+
+def _changed_before_errors(protected: Sequence[ast.AST], live: frozenset[str]) -> Iterator[str]:
+    """The names that the parts assign, and after which something else may fail, so that the handler sees the new
+    value."""
+    *before, last = protected
+    names = assigned_names(before)
+    if not _assigns_at_its_end(last):
+        names.update(assigned_names([last]))
+    return (name for name in names if name in live)
+
+
+def _assigns_at_its_end(statement: ast.AST) -> bool:
+    """True if nothing fails in a statement after it has assigned something."""
+    match statement:
+        case ast.Assign(targets=[ast.Name()]) | ast.AugAssign(target=ast.Name()) | ast.AnnAssign(target=ast.Name()):
+            return True
+        case ast.Expr() | ast.Assign(targets=[ast.Subscript(value=ast.Name())]):
+            inside = assigned_names([statement])
+            changed = changed_list(statement)
+            return len(inside) == 1 and (changed is not None or isinstance(statement, ast.Assign))
+        case _:
+            return isinstance(statement, ast.Return | ast.Raise | ast.Pass)
+
+
+def _handlers(context: Context, node: ast.Try, caught: Caught, live: frozenset[str]) -> None:
+    """The chain of `except`s."""
+    conditions: list[Block] = []
+    branches: list[Branch] = []
+    for handler in node.handlers:
+        names = _class_names(context, handler.type)
+        place = context.span(handler.type) if handler.type is not None else context.file.keyword_span(node)
+        with context.new_block() as condition:
+            holds = context.bind(CatchesError(caught.error, " ".join(names), place), "caught", place)
+        if not branches:
+            context.block.items += condition.items
+            condition.items.clear()
+        conditions.append(condition.block(Yield((holds,), place)))
+        with context.new_block() as block:
+            _lower_handler(context, handler, caught, place)
+        branches.append(Branch(block, place, "not assigned after this error"))
+    with context.new_block() as last:
+        _rethrow(context, caught.error, context.file.keyword_span(node))
+    branches.append(Branch(last, context.file.keyword_span(node), ""))
+    span = context.file.keyword_span(node)
+    emit_if(context, join(context, branches, live, span), conditions, branches, span)
+
+
+def _lower_handler(context: Context, handler: ast.ExceptHandler, caught: Caught, span: Span) -> None:
+    if handler.name is not None:
+        text = Apply(Static(Intrinsic("error_text"), span), (caught.text,), (), span)
+        context.assign(handler.name, text, span)
+    context.caught.append(attrs.evolve(caught, name=handler.name))
+    context.statements(handler.body)
+    context.caught.pop()
+    if handler.name is not None and context.block.is_open:
+        context.block.environment.states[handler.name] = Unassigned(
+            f"`{handler.name}` has no value after its `except`", (), "give the text another name there"
+        )
+
+
+def _class_names(context: Context, node: ast.expr | None) -> list[str]:
+    """The names of the classes of an `except`."""
+    if node is None:
+        return [ALL]
+    names = []
+    for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+        cls = class_of(context, part)
+        if not is_catchable(cls):
+            help = "write `except ValueError:`, or `except (KeyError, IndexError):`"
+            raise FrontendError("an `except` names classes of exceptions", context.span(part), help=help)
+        names.append(ALL if is_catchable(cls, everything=True) else name_of(cls))
+    return names
+
+
+def class_of(context: Context, node: ast.expr) -> object:
+    """What a name, which may have dots, means outside of the function."""
+    if isinstance(node, ast.Attribute):
+        return getattr(class_of(context, node.value), node.attr, None)
+    return context.scope.resolve(node.id) if isinstance(node, ast.Name) and not context.defines(node.id) else None
+
+
+# ---- leaving
+
+
+def run_finals(context: Context, loops: int = 0) -> bool:
+    """Write the `finally`s of the `try`s that a `return`, or a `break` of the loop with this depth, leaves. False if
+    one of them leaves by itself."""
+    waiting = list(context.finals)
+    while context.finals and context.finals[-1].loops >= loops and context.block.is_open:
+        final = context.finals.pop()
+        context.emit((), EndAttempt(final.failed))
+        context.statements(final.statements)
+    context.finals[:] = waiting
+    return context.block.is_open
+
+
+def _rethrow(context: Context, error: Var, span: Span) -> None:
+    context.emit((), Rethrow(error, span))
+    context.block.terminator = Dead()
+
+
+# ---- raise
+
+
+def lower_raise(context: Context, node: ast.Raise, lower_assert: Callable[[ast.Assert], None]) -> None:
+    """`raise ValueError(text)` as the assertion that it is; the text begins with the name of the class."""
+    caught = context.caught[-1] if context.caught else None
+    if caught is not None and _raises_again(node, caught):
+        _rethrow(context, caught.error, context.span(node))
+        return
+    lower_assert(_assert_false(context, node))
+
+
+def _raises_again(node: ast.Raise, caught: Caught) -> bool:
+    """True for a `raise` of the error of the handler around it."""
+    return node.exc is None or (isinstance(node.exc, ast.Name) and node.exc.id == caught.name)
+
+
+def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
+    """`raise AssertionError(text)` as what it means; the text of another class begins with its name."""
+    raised: ast.expr | None = node.exc
+    arguments: list[ast.expr] = []
+    if isinstance(node.exc, ast.Call) and not node.exc.keywords:
+        raised, arguments = node.exc.func, node.exc.args
+    if raised is None:
+        help = 'write `raise ValueError("text")`'
+        raise FrontendError(
+            "a `raise` outside of an `except` names the error", context.file.keyword_span(node), help=help
+        )
+    cls = class_of(context, raised)
+    if not is_raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
+        raise FrontendError(
+            "a program raises a class of exceptions by its name, with one text",
+            context.span(raised),
+            help='write `raise ValueError(f"..")`',
+        )
+    assert isinstance(cls, type)
+    prefix = "" if cls is AssertionError else name_of(cls) + SEPARATOR
+    parts: list[ast.expr] = [ast.Constant(prefix)]
+    match joined_text(arguments[0]) if arguments else ast.Constant(""):
+        case ast.JoinedStr(values=values):
+            parts += values
+        case ast.Constant(value=str()) as constant:
+            parts.append(constant)
+        case expression:
+            assert expression is not None
+            parts.append(ast.copy_location(ast.FormattedValue(expression, -1, None), expression))
+    if issubclass(cls, KeyError):
+        parts[1:] = [_quoted(parts[1:], node)]
+    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    whole: ast.expr = ast.Constant("".join(texts)) if len(texts) == len(parts) else ast.JoinedStr(parts)
+    test, text = ast.copy_location(ast.Constant(False), node), ast.copy_location(whole, node)
+    return ast.copy_location(ast.Assert(test, text), node)
+
+
+def _quoted(parts: list[ast.expr], node: ast.Raise) -> ast.expr:
+    """The text of a KeyError, which Python quotes; that of a number it does not."""
+    match parts:
+        case [ast.Constant(value=str(text))]:
+            return ast.Constant(repr(text))
+        case [ast.FormattedValue(value=value)] if not isinstance(value, ast.Constant | ast.JoinedStr):
+            return ast.copy_location(ast.FormattedValue(value, ord("r"), None), node)
+        case _:
+            whole = ast.copy_location(ast.JoinedStr(parts), node)
+            return ast.copy_location(ast.FormattedValue(whole, ord("r"), None), node)
+
+
+def joined_text(node: ast.expr | None) -> ast.expr | None:
+    """The text of an assertion, with texts that `+` joins as one f-string."""
+    parts: list[ast.expr] = []
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                waiting += [right, left]
+            case ast.JoinedStr(values=values):
+                parts += values
+            case ast.Constant(value=str()) as text:
+                parts.append(text)
+            case _:
+                return node
+    return ast.copy_location(ast.JoinedStr(parts), node) if isinstance(node, ast.BinOp) else node
