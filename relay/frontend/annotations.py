@@ -22,6 +22,7 @@ from typing import TypeVar
 import attrs
 
 from relay.errors import FrontendError, Span
+from relay.frontend.analysis import foreign_shapes
 from relay.frontend.source import SourceFile
 from relay.ir import dims as arithmetic
 from relay.ir.annotations.annotation import (
@@ -109,6 +110,7 @@ class AnnotationReader:
     file: SourceFile
     scope: Scope
     is_local: Callable[[str], bool] = _nothing_is_local
+    sizes: dict[str, TypeId] = attrs.field(factory=dict)  # those that annotations of other libraries name
     whole: Span | None = None  # inside of a string annotation: the place of every error
 
     def type(self, node: ast.expr) -> Type:
@@ -156,6 +158,8 @@ class AnnotationReader:
 
     def _application(self, node: ast.expr, head: object, inside: ast.expr) -> Type:
         items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+        if foreign_shapes.is_array(head):
+            return self._foreign_array(node, head, items)
         if head is Tensor:
             if len(items) not in (2, 3) or (len(items) == 3 and self._is_dim(items[1])):
                 message = (
@@ -174,12 +178,12 @@ class AnnotationReader:
             if len(items) != 1:
                 raise self._error(node, f"Ref takes one type, found {len(items)}", REFERENCE_HELP)
             return RefType(self.type(items[0]))
-        if head is tuple:
+        if head is tuple or head is typing.Tuple:  # noqa: UP006
             for item in items:
                 if isinstance(item, ast.Constant) and item.value is Ellipsis:
                     raise self._error(item, "a tuple type lists all its items", "write tuple[A, A, A]")
             return TupleType(tuple(self.type(item) for item in items))
-        if head is list:
+        if head is list or head is typing.List:  # noqa: UP006
             if len(items) != 1:
                 raise self._error(node, "a list type has one argument, the type of its elements", "write list[A]")
             return StackType(RefType(self.type(items[0])))
@@ -193,6 +197,13 @@ class AnnotationReader:
             f"{describe_object(head)} takes no arguments in a type",
             "write Tensor[..], tuple[..], list[..], Fn[..] or Ref[..]",
         )
+
+    def _foreign_array(self, node: ast.expr, head: object, items: list[ast.expr]) -> TensorType:
+        """`Float[Array, "n d"]` of jaxtyping."""
+        text = items[-1].value if isinstance(items[-1], ast.Constant) else None
+        if len(items) != 2 or not isinstance(text, str):
+            raise self._error(node, "an array of jaxtyping has a class and its dims", 'write Float[Array, "n d"]')
+        return self._convert_at(items[-1], lambda: foreign_shapes.array_type(head, text, self.sizes))
 
     def _is_dim(self, node: ast.expr) -> bool:
         """True if this is one dim, where a shape belongs."""

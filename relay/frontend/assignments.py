@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from relay.errors import FrontendError, Span
-from relay.frontend.analysis.foreign_annotations import says_nothing
+from relay.frontend.analysis.foreign_annotations import meaning
 from relay.frontend.analysis.names import changed_list, is_part
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
@@ -69,10 +69,11 @@ def lower_annotated_assignment(context: Context, node: ast.AnnAssign) -> None:
             help=f"write `{node.target.id}: {ast.unparse(node.annotation)} = ..` where it gets its value",
         )
     value = context.atom(node.value)
-    if says_nothing(context.scope, node.annotation):
+    said = meaning(context.scope, node.annotation)
+    if said is None:
         context.assign(node.target.id, value, context.span(node.target))
         return
-    type_ = AnnotationReader(context.file, context.scope, context.defines).type(node.annotation)
+    type_ = AnnotationReader(context.file, context.scope, context.defines, context.sizes).type(said)
     context.assign(node.target.id, Annotated(value, type_, context.span(node.value)), context.span(node.target))
 
 

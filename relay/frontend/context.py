@@ -46,6 +46,7 @@ from relay.ir.expr import (
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Index, Unpack
+from relay.ir.types import TypeId
 
 REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assign `{0}.value`"
 
@@ -181,6 +182,7 @@ class Context:
         self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
         self.changed_fields: set[str] = set()  # variables to whose fields the function assigns
         self.unsure: set[Var] = set()  # variables of loops that assign them first, which may have no value
+        self.sizes: dict[str, TypeId] = {}  # those that annotations in jaxtyping's notation name
         self.doubtful: set[str] = set()  # variables that may have no value after an error
         self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
         self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])

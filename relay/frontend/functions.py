@@ -6,13 +6,14 @@ import ast
 import difflib
 import functools
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, TypeVarTuple
 
 import attrs
 
-from relay.errors import FrontendError, InternalError, Label
-from relay.frontend.analysis.foreign_annotations import says_nothing
+from relay.errors import FrontendError, InternalError, Label, RelayWarning
+from relay.frontend.analysis.foreign_annotations import literal_values, meaning, unknown_name
 from relay.frontend.analysis.names import is_part, parameters_in_order, read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
 from relay.frontend.context import Capture, Context, distinct_captures
@@ -20,7 +21,9 @@ from relay.frontend.scope import ParameterScope
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.annotations.annotation import to_type
 from relay.ir.definition import Definition
-from relay.ir.expr import Atom, Dead, Exit, Function, Lambda, Parameter, Static, Var
+from relay.ir.expr import Assert, Atom, Dead, Exit, Function, Lambda, Parameter, Static, Var
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply
 from relay.ir.types import Type
 
 _STATIC = re.compile(r"#\s*relay:\s*static\b")
@@ -43,10 +46,16 @@ def lower_body(
         may_be_none = isinstance(default, ast.Constant) and default.value is None
         read = functools.partial(reader.parameter, may_be_none=may_be_none)
         several = argument in (node.args.vararg, node.args.kwarg)  # whose annotation is that of each argument
-        type_ = None if several else _annotation(context, read, argument.annotation, argument.arg, evaluated)
+        type_ = (
+            None
+            if several
+            else _annotation(context, read, argument.annotation, argument.arg, evaluated, may_be_none=may_be_none)
+        )
         var = Var(argument.arg, type_, context.file.parameter_span(argument))
         context.rename(argument.arg, var, var.span or context.file.function_span(node))
         parameters.append(var)
+        if not several:
+            _check_literal(context, argument, var)
     context.make_early_cells(node, context.file.function_span(node))
     documentation, result = None, None
     if isinstance(node, ast.Lambda):
@@ -123,15 +132,18 @@ def _annotation(
     node: ast.expr | None,
     name: str,
     evaluated: Callable[[], Mapping[str, object]],
+    *,
+    may_be_none: bool = False,
 ) -> Type | None:
-    if node is None or says_nothing(context.scope, node):
+    said = None if node is None else meaning(context.scope, node, may_be_none)
+    if node is None or said is None:
         return None
     try:
-        return read(node)
+        return read(said)
     except UndefinedName as error:
         found = evaluated().get(name)
         if found is None or isinstance(found, str):
-            context.errors.append(error)
+            _report_undefined(context, node, error)
             return None
     except FrontendError as error:
         context.errors.append(error)
@@ -141,6 +153,29 @@ def _annotation(
     except FrontendError as error:
         context.errors.append(error.with_span(context.file.span(node)))
         return None
+
+
+def _report_undefined(context: Context, node: ast.expr, error: UndefinedName) -> None:
+    """Warn of an annotation whose name only type checkers know; note an error for one that looks like a mistake."""
+    unknown = unknown_name(context.scope, node)
+    if unknown is None or "did you mean" in (error.help or ""):
+        context.errors.append(error)
+        return
+    place = context.file.span(node)
+    message = f"{place.source.filename}:{place.line}: the annotation {ast.unparse(node)} of {context.name} is ignored"
+    warnings.warn(f"{message}: the name {unknown} is not defined when Relay reads it", RelayWarning, stacklevel=2)
+
+
+def _check_literal(context: Context, argument: ast.arg, var: Var) -> None:
+    """Let a program stop where an argument is none of the values of its `Literal[..]`."""
+    values = literal_values(context.scope, argument.annotation)
+    if values is None or argument.annotation is None:
+        return
+    span = context.span(argument)
+    listed = context.atom(values)
+    held = context.bind(Apply(Static(Intrinsic("contains"), span), (var, listed), (), span), "condition", span)
+    said = ", ".join(map(ast.unparse, values.elts)) if isinstance(values, ast.Tuple) else ""
+    context.emit((), Assert(held, f"{argument.arg} must be one of {said}", span))
 
 
 def _refuse_lost_changes(context: Context) -> None:
@@ -281,7 +316,7 @@ def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Seq
     parameters = type_parameters(context.file, node)
     scope = ParameterScope(parameters, context.scope) if parameters else context.scope
     inner = Context(context.file, scope, node, name, context.translator, context)
-    reader = AnnotationReader(context.file, scope, context.defines)
+    reader = AnnotationReader(context.file, scope, context.defines, inner.sizes)
     function = lower_body(inner, reader, defaults, dict)
     if inner.captures:
         context.captures_of[function.label] = distinct_captures(inner.captures)

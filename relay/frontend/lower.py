@@ -45,7 +45,7 @@ Strings, None, `...`: Static. `return None`, `return` and the end of a function 
     r.value = v           Binding((), SetAttribute(r, "value", v)); no other attribute can be assigned. r.value += v
                           reads first
     assert c, "text"      Binding((), Assert(c, text)); without a text: "assertion failed: " and the condition's source
-    try, raise            see relay/frontend/error_handling.py
+    try, raise            see relay/frontend/errors/
     nonlocal x            see Cells
     f(x)                  binds the Apply to a variable that nobody reads. Other expression statements are errors
     return e              Exit(function.label, (e,)), span of e
@@ -295,7 +295,9 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
 def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Function | None:
     """The function, or None if its mistakes, which are noted, leave none."""
     try:
-        return lower_body(context, AnnotationReader(context.file, context.scope), defaults, evaluated)
+        return lower_body(
+            context, AnnotationReader(context.file, context.scope, sizes=context.sizes), defaults, evaluated
+        )
     except FrontendError as error:
         context.errors.append(error)
     except RecursionError:

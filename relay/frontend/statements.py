@@ -13,7 +13,8 @@ from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, 
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_condition, lower_if
 from relay.frontend.context import Context, Unassigned, temporary_name
-from relay.frontend.error_handling import joined_text, lower_raise, lower_try, run_finals
+from relay.frontend.errors.handling import lower_try, run_finals
+from relay.frontend.errors.raising import joined_text, lower_raise
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
@@ -74,10 +75,10 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
         case ast.Expr(value=value):
             _lower_expression_statement(context, node, value)
         case ast.Break():
-            if run_finals(context, len(context.loops)):
+            if not context.finals or run_finals(context, len(context.loops)):
                 lower_break(context, node)
         case ast.Continue():
-            if run_finals(context, len(context.loops)):
+            if not context.finals or run_finals(context, len(context.loops)):
                 lower_continue(context, node)
         case ast.Match():
             lower_match(context, node)
@@ -136,13 +137,13 @@ def _lower_return(context: Context, node: ast.Return) -> None:
         case None | ast.Constant(value=None):
             if node.value is None:
                 context.bare_return = context.span(node)
-            if not run_finals(context):
+            if context.finals and not run_finals(context):
                 return
             context.block.terminator = Exit(context.label, (Static(None, context.span(node)),), context.span(node))
         case expression:
             context.valued_return = context.span(expression)
             result = context.atom(expression)
-            if not run_finals(context):
+            if context.finals and not run_finals(context):
                 return
             context.block.terminator = Exit(context.label, (result,), context.span(expression))
 

@@ -482,6 +482,21 @@ def type_variables(item: object) -> list[TypeId]:
     return found
 
 
+@attrs.frozen(eq=False)
+class ElementTypes(TypeId):
+    """A variable for an element type of some classes (None: of all), which a function's body may decide: `Float` in
+    an annotation of jaxtyping."""
+
+    classes: frozenset[BaseClass] | None = None
+
+
+def unknown_of(variable: TypeId, *, rigid: bool = False) -> Unknown:
+    """A variable of the solver for one of an annotation. `rigid`: the function has to be right for all its values."""
+    if isinstance(variable, ElementTypes):
+        return Unknown(variable.kind, variable.name, classes=variable.classes)
+    return Unknown(variable.kind, variable.name, rigid=rigid)
+
+
 # Printing has a file of its own, which needs the classes above.
 from relay.ir.annotations.type_text import show as show  # noqa: E402
 from relay.ir.annotations.type_text import show_application as show_application  # noqa: E402

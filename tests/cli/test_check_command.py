@@ -71,3 +71,14 @@ def test_importing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--import", str(path)]) == 1
     out = capsys.readouterr().out
     assert "cannot be imported: KeyError: 'here'" in out and "'nothing' is not defined" in out
+
+
+def test_errors_that_a_program_catches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from relay import relay\nclass TooLarge(Exception):\n    pass\n@relay\ndef f(x):\n    try:\n"
+        "        if x > 1.0:\n            raise TooLarge('x')\n        return x\n"
+        "    except (TooLarge, ValueError):\n        return 1.0\n"
+    )
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.endswith("no errors in 1 file\n")

@@ -6,7 +6,6 @@ import io
 
 import pytest
 
-import relay
 from relay.errors import FrontendError, RelayError, ShapeError, combine_errors
 from relay.errors.diagnostic import Diagnostic, Label, Source, Span, cells, wants_color
 
@@ -178,10 +177,3 @@ def test_errors_together() -> None:
     assert [(d.message, d.code) for d in error.diagnostics] == [("one", "ShapeError"), ("two", "FrontendError")]
     assert str(error).count("error: ") == 2
     assert combine_errors([error, RelayError("three")]).diagnostics[2].message == "three"
-
-
-def test_a_name_for_a_union_says_what_stands_for_it() -> None:
-    number = int | float
-    with pytest.raises(FrontendError, match=r"int \| float is not a type that Relay has") as error:
-        relay.from_source("def f(x: Number):\n    return x\n", {"Number": number})
-    assert "one data type" in error.value.help

@@ -159,12 +159,10 @@ MISTAKES = {
         """
         @relay
         def f(x):
-            try:          # here
-                return x
-            except ValueError:
-                return x
+            with x as y:          # here
+                return y
         """,
-        ["`try`", "^"],
+        ["`with`", "^"],
     ),
     "argument": (
         """

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.agreement import assert_modes_agree, assert_modes_raise
-from support.as_python import assert_as_python
+from support.agreement import assert_as_python, assert_modes_agree, assert_modes_raise
 
 import relay as rl
 from relay import grad, relay
+from relay.ir.validation.check import check
 
 NUMBERS = np.array([1.0, -3.0, 4.0, 12.0])
 
@@ -341,6 +341,8 @@ def test_errors_are_caught_as_in_python(program: Callable[..., Any], calls: Sequ
     function = relay(program)
     for arguments in calls:
         assert_as_python(function, program, arguments)
+    check(function.typed(*calls[0]), "typed")
+    check(function.core(*calls[0]), "structured")
 
 
 @pytest.mark.parametrize("level", [0, 1, 3])

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.as_python import assert_as_python
+from support.agreement import assert_as_python
 
 from relay import relay
+from relay.ir.validation.check import check
 
 NUMBERS = np.array([1.0, -3.0, 4.0, 12.0])
 
@@ -261,3 +262,5 @@ def test_operations_fail_as_in_python(program: Callable[..., Any], calls: Sequen
     function = relay(program)
     for arguments in calls:
         assert_as_python(function, program, arguments)
+    check(function.typed(*calls[0]), "typed")
+    check(function.core(*calls[0]), "structured")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from relay.testing.agreement import (
@@ -35,6 +36,7 @@ __all__ = [
     "ROUNDING",
     "Tolerances",
     "assert_agree",
+    "assert_as_python",
     "assert_close",
     "assert_modes_agree",
     "assert_modes_raise",
@@ -60,3 +62,20 @@ def assert_modes_raise(
             run(*arguments)
         caught.append(info)
     return caught
+
+
+def _flat(value: Any) -> list[Any]:
+    """The leaves of a result."""
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in _flat(item)]
+    return [value if isinstance(value, str) else np.asarray(value).tolist()]
+
+
+def assert_as_python(function: Any, program: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """A decorated function gives, interpreted and compiled, what Python gives for the plain one."""
+    expected = _flat(program(*arguments))
+    for run in (function.interpret, function):
+        found = _flat(run(*arguments))
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert one == (other if isinstance(other, str) else pytest.approx(other)), (program.__name__, arguments)

@@ -237,6 +237,8 @@ def to_type(item: object) -> Type:
         raise FrontendError(f"{item} is a variable of kind {item.kind.value}, not a type", help=TENSOR_HELP)
     if isinstance(item, DataDefinition):
         return DataType(item)
+    if isinstance(item, typing.NewType):
+        return to_type(item.__supertype__)
     if item is None:
         return NONE
     if isinstance(item, type) and item in _SCALARS:
@@ -280,6 +282,11 @@ def _record_type(cls: type) -> TupleType:
         except FrontendError:
             fields.append(TypeId(name, Kind.Type))
     return TupleType(tuple(fields), Form(cls, field_names(cls)))
+
+
+def is_constructor(item: object) -> bool:
+    """True if this is a type of Relay's that takes arguments, or may stand for one: a name for it says something."""
+    return isinstance(item, type) and (item in _CONSTRUCTORS or item is Forall)
 
 
 def data_type(owner: DataClass, item: object) -> DataType:

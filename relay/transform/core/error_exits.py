@@ -80,9 +80,9 @@ class _Catcher:
 
 
 @attrs.frozen(eq=False)
-class _Around:
-    """What a block stands in: where its errors lead, and where they lead once an `Attempt` has ended; the label that
-    its `yield` leaves, if it leaves one; and, in a function whose result is data, its label."""
+class _Surroundings:
+    """The surroundings of a block: where its errors lead, and where they lead once an `Attempt` has ended; the label
+    that its `yield` leaves, if it leaves one; and, in a function whose result is data, its label."""
 
     catcher: _Catcher | None
     outside: Mapping[Atom, _Catcher | None] = attrs.field(factory=dict)
@@ -90,7 +90,7 @@ class _Around:
     function: _Catcher | None = None
     function_label: LoopLabel | None = None
 
-    def inside(self) -> _Around:
+    def of_inner_block(self) -> _Surroundings:
         """The same for a block that is inside of one, and yields to it."""
         return self if self.yields is None else attrs.evolve(self, yields=None)
 
@@ -111,7 +111,7 @@ class _ErrorExits:
         for name, function in self.module.functions.items():
             self.functions[name] = function
             if isinstance(function, Function):
-                self.functions[name] = with_body(function, self.block(function.body, _Around(None)))
+                self.functions[name] = with_body(function, self.block(function.body, _Surroundings(None)))
         while self.pending:
             name = self.pending.pop()
             self.functions[self.names[name]] = self._returning_errors(name)
@@ -143,7 +143,7 @@ class _ErrorExits:
         result = self.caught[name].result
         assert isinstance(result, DataType)
         catcher = _Catcher(copy.label, result.definition)
-        body = self.block(copy.body, _Around(catcher, function=catcher, function_label=copy.label))
+        body = self.block(copy.body, _Surroundings(catcher, function=catcher, function_label=copy.label))
         label, made = copy.label, self.names[name]
         return Function(made, copy.parameters, body, label, result, span=copy.span, rule=copy.rule)
 
@@ -168,7 +168,7 @@ class _ErrorExits:
 
     # ---- blocks
 
-    def block(self, block: Block, around: _Around) -> Block:
+    def block(self, block: Block, around: _Surroundings) -> Block:
         """The block with exits in place of the errors that lead to a catcher."""
         out = BlockBuilder()
         position = 0
@@ -193,7 +193,7 @@ class _ErrorExits:
             self._end(block.terminator, around, out)
         return out.block()
 
-    def _end(self, terminator: Terminator, around: _Around, out: BlockBuilder) -> None:
+    def _end(self, terminator: Terminator, around: _Surroundings, out: BlockBuilder) -> None:
         match terminator:
             case Yield(values, span) if around.yields is not None:
                 out.terminator = Exit(around.yields, values, span)
@@ -205,7 +205,7 @@ class _ErrorExits:
             case _:
                 out.terminator = terminator
 
-    def _returns_data(self, block: Block, position: int, around: _Around) -> bool:
+    def _returns_data(self, block: Block, position: int, around: _Surroundings) -> bool:
         """True if the binding before a position is a call in tail position, of a function that may fail."""
         call, end = block.bindings[position - 1], block.terminator
         if around.function is None or around.catcher is not around.function or position != len(block.bindings):
@@ -214,7 +214,7 @@ class _ErrorExits:
         assert isinstance(call.value, Call) and isinstance(call.value.function, Global)
         return returned and self.places.may_fail(call.value.function.name)
 
-    def _tail_call(self, call: Call, around: _Around, out: BlockBuilder) -> None:
+    def _tail_call(self, call: Call, around: _Surroundings, out: BlockBuilder) -> None:
         """A call whose outcome is that of the function."""
         assert isinstance(call.function, Global) and around.function_label is not None
         function = self._caught_function(call.function.name, call.span)
@@ -222,7 +222,7 @@ class _ErrorExits:
         outcome = out.assign(Call(function, call.arguments, call.span), type_, "outcome", call.span)
         out.terminator = Exit(around.function_label, (outcome,), call.span)
 
-    def _binding(self, binding: Binding, around: _Around, out: BlockBuilder) -> None:
+    def _binding(self, binding: Binding, around: _Surroundings, out: BlockBuilder) -> None:
         value, catcher = binding.value, around.catcher
         match value:
             case Assert(condition, span=span) if catcher is not None:
@@ -245,8 +245,8 @@ class _ErrorExits:
                 outcome = out.assign(Call(function, arguments, span), self.caught[name].result, "outcome", span)
                 self._take(binding.targets, outcome, catcher, span, out)
             case _:
-                inside = around.inside()
-                out.items.append(Binding(binding.targets, map_blocks(value, lambda b: self.block(b, inside))))
+                inner = around.of_inner_block()
+                out.items.append(Binding(binding.targets, map_blocks(value, lambda b: self.block(b, inner))))
 
     def _take(
         self, targets: tuple[Var, ...], outcome: Var, catcher: _Catcher, span: Span | None, out: BlockBuilder
@@ -266,7 +266,7 @@ class _ErrorExits:
     # ---- attempts
 
     def _attempt(
-        self, targets: tuple[Var, ...], attempt: Attempt, binding: Binding, around: _Around, out: BlockBuilder
+        self, targets: tuple[Var, ...], attempt: Attempt, binding: Binding, around: _Surroundings, out: BlockBuilder
     ) -> None:
         """A body, and what follows an error in it, in two loops that run once."""
         branch = binding.value
@@ -291,7 +291,7 @@ class _ErrorExits:
             out.terminator = Dead()
 
     def _asked_class(self, error: Atom, names: Sequence[str], span: Span | None, out: BlockBuilder) -> Atom:
-        """Whether an error is of one of the classes."""
+        """The atom that tells whether an error is of one of the classes."""
         ranges = self.places.ranges(error, lambda cls: catches(cls, names))
         if ranges is None:
             return Constant(np.array(True), span)
@@ -326,7 +326,7 @@ class _ErrorExits:
     def _rethrow(self, error: Atom, catcher: _Catcher | None, span: Span | None, out: BlockBuilder) -> None:
         """Let an error go on: to a catcher, or to the end of the program, where its place tells what it says."""
         if not isinstance(error, Var):
-            raise InternalError("an error that is no variable")
+            raise InternalError("an error in an atom")
         text = self.places.text(error)
         if catcher is not None:
             self._leave(catcher, error, text, span, out)
@@ -339,7 +339,9 @@ class _ErrorExits:
             arms.append(Arm(condition.block(Yield((holds,), span)), self.places[number].failing(text)))
         if arms:
             last = arms.pop().body
-            out.items += [Binding((), If(tuple(arms), last, span))] if arms else last.bindings
+            if arms:
+                out.perform(If(tuple(arms), Block((), Yield((), span)), span))
+            out.items += last.bindings  # an If of which no arm goes on is none in the structured form
         else:
             out.perform(Assert(Constant(np.array(False), span), "an error", span))
         out.terminator = Dead()

@@ -74,7 +74,7 @@ class ErrorPlaces:
         self._places = [found[key] for key in keys]
         self._numbers = {key: number for number, key in enumerate(keys)}
         self.have_texts = any(p.makes_text for p in self._places) or _text_is_read(bodies.values())
-        self._failing = self._inherited(module, {name: self._inside(body) for name, body in bodies.items()})
+        self._failing = self._inherited(module, {name: self._places_in(body) for name, body in bodies.items()})
         self._possible: dict[Atom, frozenset[int]] = {}
         self._texts: dict[Atom, Atom] = {}
 
@@ -96,7 +96,7 @@ class ErrorPlaces:
             for b in walk(protected)
             if isinstance(b.value, Call) and isinstance(b.value.function, Global)
         ]
-        self._possible[error] = self._inside(protected).union(*called)
+        self._possible[error] = self._places_in(protected).union(*called)
         self._texts[error] = text
 
     def text(self, error: Atom) -> Atom:
@@ -122,7 +122,7 @@ class ErrorPlaces:
                 found.append((number, number))
         return [(a, b) for a, b in found if not possible.isdisjoint(range(a, b + 1))]
 
-    def _inside(self, block: Block) -> frozenset[int]:
+    def _places_in(self, block: Block) -> frozenset[int]:
         return frozenset(self.number(b.value) for b in walk(block) if _raises(b.value))
 
     def _inherited(self, module: Module, own: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
@@ -141,7 +141,7 @@ def _raises(value: Expr) -> bool:
 
 
 def _key(value: Expr) -> object:
-    """What tells the places of errors apart, also where functions are copied."""
+    """The key of a place of errors, which stays where functions are copied."""
     assert isinstance(value, Assert | Print)
     return (value.message if isinstance(value, Assert) else value.pieces), value.span
 

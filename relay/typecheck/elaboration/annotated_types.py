@@ -10,6 +10,7 @@ from relay.ir.types import (
     Unknown,
     map_dims,
     type_variables,
+    unknown_of,
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import Context
@@ -31,7 +32,7 @@ def annotation_type(
     stays."""
     for variable in type_variables(type_):
         if variable not in context.annotated:
-            context.annotated[variable] = checker.solver.fresh_variable(variable.kind, variable.name)
+            context.annotated[variable] = unknown_of(variable)
     written = type_ if any_stays else map_dims(type_, lambda d: _any_type(checker) if d is ANY else d)
     filled = data.fill(checker, substitute(written, context.annotated))
     return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)

@@ -24,6 +24,7 @@ from relay.ir.types import (
     Unknown,
     prune,
     type_variables,
+    unknown_of,
 )
 from relay.typecheck.elaboration.abstract_arguments import (
     Argument,
@@ -180,7 +181,7 @@ def _values(
     written = Context({}, {}, scope)
     if checker.generic:  # the function is right for all sizes that its annotations allow
         for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
-            rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
+            rigid = variable if variable.kind is Kind.Dim else unknown_of(variable, rigid=True)
             written.annotated.setdefault(variable, rigid)
     for position, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
         if isinstance(argument, StaticArg):

@@ -28,6 +28,7 @@ from relay.ir.types import (
     map_dims,
     prune,
     type_variables,
+    unknown_of,
 )
 from relay.operator.relation import substitute
 from relay.typecheck.elaboration.abstract_values import (
@@ -225,7 +226,7 @@ def _general_result(
     context = definition_context(callee)
     context.annotated = dict(context.annotated)  # variables of the functions around keep their meaning
     for variable in (v for p in function.parameters if p.type is not None for v in type_variables(p.type)):
-        rigid = variable if variable.kind is Kind.Dim else Unknown(variable.kind, variable.name, rigid=True)
+        rigid = variable if variable.kind is Kind.Dim else unknown_of(variable, rigid=True)
         context.annotated.setdefault(variable, rigid)
     errors = len(checker.errors)
     with rank_n_types.discarded_elaboration(checker), checker.detached_frame(), _kept_slot(callee):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Iterable, Iterator
 
 import attrs
@@ -68,7 +69,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import caught_errors, optionals, recursive_results
+from relay.typecheck.elaboration.control_flow import optionals, recursive_results
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
@@ -133,7 +134,7 @@ def _elaborate_block(
         except (DependsOnPoison, RelayError, Undetermined, Clash) as error:
             error = reportable_error(error, checker.hints.span)
             if isinstance(error, RelayError) and error.at_run_time is not None and checker.decisions.caught:
-                caught_errors.fail(checker, out, error, binding.value.span)
+                _caught_errors().fail(checker, out, error, binding.value.span)
                 return
             if checker.generic and stuck_terms.is_open(checker, context, binding, error):
                 unresolved_names.report_operands(checker, context, binding.value)
@@ -239,7 +240,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             context.assign(targets, unpack(checker, out, operands.content(atom), count, span))
             return
         case Attempt() | EndAttempt() | CatchesError() | Rethrow():
-            caught_errors.elaborate(checker, context, targets, value, out)
+            _caught_errors().elaborate(checker, context, targets, value, out)
             return
         case RefWrite() | SetAttribute() | Assert():
             _perform(operands, value)
@@ -261,6 +262,15 @@ def _elaborate_construct(
 ) -> None:
     """Elaborate an expression with blocks."""
     _elaborator(type(value).__name__)(checker, context, targets, value, out)
+
+
+@functools.cache
+def _caught_errors() -> types.ModuleType:
+    """The file for errors that are caught, which is imported with the first of them."""
+    with late_import:
+        from relay.typecheck.elaboration.control_flow import caught_errors
+
+        return caught_errors
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Handling of errors: `raise`, and `try` with `except`, `else` and `finally`.
+"""Handling of errors: `try` with `except`, `else` and `finally`.
 
     try: body                 failed, error, text = attempt
     except A as e: handler    if failed: if catches error "A": e = text; handler  else: rethrow error
@@ -17,26 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from relay.errors import FrontendError, Span
-from relay.errors.raised import SEPARATOR, is_catchable, is_raisable, name_of
+from relay.errors.raised import is_catchable, name_of
 from relay.frontend.analysis.names import assigned_names, changed_list
 from relay.frontend.conditions import emit_if
 from relay.frontend.context import Context, Unassigned
+from relay.frontend.errors.raising import Caught, class_of, rethrow
 from relay.frontend.joins import Branch, join
-from relay.ir.expr import Attempt, Block, CatchesError, Dead, EndAttempt, Rethrow, Static, Var, Yield
+from relay.ir.expr import Attempt, Block, CatchesError, EndAttempt, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply
 
 ALL = "Exception"
 """The class that catches whatever a program can catch."""
-
-
-@attrs.frozen(eq=False)
-class Caught:
-    """The error of the handler that is being written, and the name that the handler has for it."""
-
-    error: Var
-    text: Var
-    name: str | None = None
 
 
 @attrs.frozen(eq=False)
@@ -68,7 +60,7 @@ def lower_try(context: Context, node: ast.Try) -> None:
     def after_error(caught: Caught) -> None:
         context.statements(node.finalbody)
         if context.block.is_open:
-            _rethrow(context, caught.error, context.file.keyword_span(node))
+            rethrow(context, caught.error, context.file.keyword_span(node))
 
     whole = [*node.body, *node.handlers, *node.orelse]
     live = context.liveness.names_after(node.finalbody)
@@ -179,7 +171,7 @@ def _handlers(context: Context, node: ast.Try, caught: Caught, live: frozenset[s
             _lower_handler(context, handler, caught, place)
         branches.append(Branch(block, place, "not assigned after this error"))
     with context.new_block() as last:
-        _rethrow(context, caught.error, context.file.keyword_span(node))
+        rethrow(context, caught.error, context.file.keyword_span(node))
     branches.append(Branch(last, context.file.keyword_span(node), ""))
     span = context.file.keyword_span(node)
     emit_if(context, join(context, branches, live, span), conditions, branches, span)
@@ -212,13 +204,6 @@ def _class_names(context: Context, node: ast.expr | None) -> list[str]:
     return names
 
 
-def class_of(context: Context, node: ast.expr) -> object:
-    """What a name, which may have dots, means outside of the function."""
-    if isinstance(node, ast.Attribute):
-        return getattr(class_of(context, node.value), node.attr, None)
-    return context.scope.resolve(node.id) if isinstance(node, ast.Name) and not context.defines(node.id) else None
-
-
 # ---- leaving
 
 
@@ -232,91 +217,3 @@ def run_finals(context: Context, loops: int = 0) -> bool:
         context.statements(final.statements)
     context.finals[:] = waiting
     return context.block.is_open
-
-
-def _rethrow(context: Context, error: Var, span: Span) -> None:
-    context.emit((), Rethrow(error, span))
-    context.block.terminator = Dead()
-
-
-# ---- raise
-
-
-def lower_raise(context: Context, node: ast.Raise, lower_assert: Callable[[ast.Assert], None]) -> None:
-    """`raise ValueError(text)` as the assertion that it is; the text begins with the name of the class."""
-    caught = context.caught[-1] if context.caught else None
-    if caught is not None and _raises_again(node, caught):
-        _rethrow(context, caught.error, context.span(node))
-        return
-    lower_assert(_assert_false(context, node))
-
-
-def _raises_again(node: ast.Raise, caught: Caught) -> bool:
-    """True for a `raise` of the error of the handler around it."""
-    return node.exc is None or (isinstance(node.exc, ast.Name) and node.exc.id == caught.name)
-
-
-def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
-    """`raise AssertionError(text)` as what it means; the text of another class begins with its name."""
-    raised: ast.expr | None = node.exc
-    arguments: list[ast.expr] = []
-    if isinstance(node.exc, ast.Call) and not node.exc.keywords:
-        raised, arguments = node.exc.func, node.exc.args
-    if raised is None:
-        help = 'write `raise ValueError("text")`'
-        raise FrontendError(
-            "a `raise` outside of an `except` names the error", context.file.keyword_span(node), help=help
-        )
-    cls = class_of(context, raised)
-    if not is_raisable(cls) or len(arguments) > 1 or any(isinstance(a, ast.Starred) for a in arguments):
-        raise FrontendError(
-            "a program raises a class of exceptions by its name, with one text",
-            context.span(raised),
-            help='write `raise ValueError(f"..")`',
-        )
-    assert isinstance(cls, type)
-    prefix = "" if cls is AssertionError else name_of(cls) + SEPARATOR
-    parts: list[ast.expr] = [ast.Constant(prefix)]
-    match joined_text(arguments[0]) if arguments else ast.Constant(""):
-        case ast.JoinedStr(values=values):
-            parts += values
-        case ast.Constant(value=str()) as constant:
-            parts.append(constant)
-        case expression:
-            assert expression is not None
-            parts.append(ast.copy_location(ast.FormattedValue(expression, -1, None), expression))
-    if issubclass(cls, KeyError):
-        parts[1:] = [_quoted(parts[1:], node)]
-    texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
-    whole: ast.expr = ast.Constant("".join(texts)) if len(texts) == len(parts) else ast.JoinedStr(parts)
-    test, text = ast.copy_location(ast.Constant(False), node), ast.copy_location(whole, node)
-    return ast.copy_location(ast.Assert(test, text), node)
-
-
-def _quoted(parts: list[ast.expr], node: ast.Raise) -> ast.expr:
-    """The text of a KeyError, which Python quotes; that of a number it does not."""
-    match parts:
-        case [ast.Constant(value=str(text))]:
-            return ast.Constant(repr(text))
-        case [ast.FormattedValue(value=value)] if not isinstance(value, ast.Constant | ast.JoinedStr):
-            return ast.copy_location(ast.FormattedValue(value, ord("r"), None), node)
-        case _:
-            whole = ast.copy_location(ast.JoinedStr(parts), node)
-            return ast.copy_location(ast.FormattedValue(whole, ord("r"), None), node)
-
-
-def joined_text(node: ast.expr | None) -> ast.expr | None:
-    """The text of an assertion, with texts that `+` joins as one f-string."""
-    parts: list[ast.expr] = []
-    waiting = [node]
-    while waiting:
-        match waiting.pop():
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                waiting += [right, left]
-            case ast.JoinedStr(values=values):
-                parts += values
-            case ast.Constant(value=str()) as text:
-                parts.append(text)
-            case _:
-                return node
-    return ast.copy_location(ast.JoinedStr(parts), node) if isinstance(node, ast.BinOp) else node

@@ -1,0 +1,1 @@
+"""Errors that programs raise and catch, from Python's statements to the surface IR."""
