@@ -235,7 +235,7 @@ def test_errors_and_nan(client: Client, file: Path) -> None:
     stop = client.move("continue")
     assert stop["reason"] == "exception" and client.place() == ("root", 24)
     info = client.request("exceptionInfo", threadId=1)
-    assert info["exceptionId"] == "ExecutionError" and "out of" in info["description"]
+    assert info["exceptionId"] == "IndexError" and "out of" in info["description"]
     client.move("stepBack")
     client.move("next")
     client.request("continue", threadId=1)

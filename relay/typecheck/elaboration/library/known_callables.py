@@ -78,7 +78,7 @@ _INSTEAD: dict[object, str] = {
     np.put: "values never change: x[indices] = values makes a new one of that name",
     np.place: "values never change: x = np.where(mask, values, x)",
     np.copyto: "values never change: assign the new one",
-    np.put_along_axis: "values never change: relay.scatter writes along an axis",
+    np.put_along_axis: "assign by indices of all axes: `x[np.arange(n)[:, None], i] = v` writes along the last of two",
     np.piecewise: "choose: np.select([x < 0.0, x > 1.0], [a, b], c)",
     np.polyfit: "solve the normal equations: np.linalg.solve(V.T @ V, V.T @ y) with V = np.vander(x, degree + 1)",
     np.roots: "the number of real roots is data-dependent: find one by Newton's method, in a loop",
