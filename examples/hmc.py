@@ -26,10 +26,10 @@ def log_density(q):
 def leapfrog(q, p, step, count):
     """The position and the momentum after `count` steps. q, p: (2,)."""
     force = relay.grad(log_density, wrt="q")
-    p += step / 2 * force(q)
+    p = p + step / 2 * force(q)
     for _ in range(count):
-        q += step * p
-        p += step * force(q)
+        q = q + step * p
+        p = p + step * force(q)
     return q, p - step / 2 * force(q)
 
 

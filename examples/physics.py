@@ -41,8 +41,8 @@ def simulate(shot, steps):
     v[0] = shot
     path = []
     for _ in range(steps):
-        v += TIME_STEP * acceleration(p, v)
-        p += TIME_STEP * v
+        v = v + TIME_STEP * acceleration(p, v)
+        p = p + TIME_STEP * v
         path.append(p)
     return np.stack(path)
 

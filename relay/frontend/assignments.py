@@ -9,6 +9,7 @@ from typing import TypeAlias
 from relay.errors import FrontendError, Span
 from relay.frontend.analysis.foreign_annotations import meaning
 from relay.frontend.analysis.names import changed_list, is_part
+from relay.frontend.analysis.ufunc_updates import is_update
 from relay.frontend.annotations import AnnotationReader
 from relay.frontend.context import REFERENCE_HELP, Context
 from relay.frontend.subscripts import BINARY, lower_items
@@ -21,7 +22,10 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
     """`target = value`, also with several targets."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
-            context.assign(name, _empty_list(context, target, value) or context.expression(value), context.span(target))
+            new = _empty_list(context, target, value) or context.expression(value)
+            variable = context.assign(name, new, context.span(target))
+            if is_update(node):
+                context.updated.add(variable)
         case ast.Assign(
             targets=[ast.Tuple(elts=targets) | ast.List(elts=targets) as pattern],
             value=ast.Tuple(elts=values) | ast.List(elts=values),
@@ -83,17 +87,20 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
 
     def updated_value(old: Atom) -> Atom:
         value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
-        return context.bind(value, "updated", context.span(node))
+        updated = context.bind(value, "updated", context.span(node))
+        context.updated.add(updated)
+        return updated
 
     target = context.span(node.target)
     match node.target:
         case ast.Name(id=name) if _extends(context, name, node):
             more = context.atom(node.value)
-            context.assign(name, OpCall(operator, (context.read(name, target), more), {}, context.span(node)), target)
+            longer = OpCall(operator, (context.read(name, target), more), {}, context.span(node))
+            context.updated.add(context.assign(name, longer, target))
         case ast.Name(id=name):
             old = context.read(name, target)
             value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
-            context.assign(name, value, target)
+            context.updated.add(context.assign(name, value, target))
         case ast.Attribute(value=reference, attr="value" as name):
             cell = context.atom(reference)
             before = context.bind(Attribute(cell, name, target), name, target)
@@ -210,9 +217,10 @@ def update_item(
         else:
             update = IndexUpdate(whole, items, value, place, inside or whole is not held[-1])
         if whole is held[0] and isinstance(base, ast.Name):
-            context.assign(base.id, update, place)
+            context.updated.add(context.assign(base.id, update, place))
         else:
             value = context.bind(update, "updated", place)
+            context.updated.add(value)
     if cell is not None:
         context.emit((), SetAttribute(cell, "value", value, context.span(target)))
 

@@ -195,6 +195,7 @@ class Context:
         self.holds: dict[Var, tuple[Capture, ...]] = {} if parent is None else parent.holds
         self.captures_of: dict[LoopLabel, tuple[Capture, ...]] = {} if parent is None else parent.captures_of
         self.errors: list[RelayError] = [] if parent is None else parent.errors
+        self.updated: set[Var] = set() if parent is None else parent.updated  # what Python changes in place
         self.incomplete = False  # a mistake has left statements of this function out
         self.appended_tuples = appended_tuples(node.body) if isinstance(node, ast.FunctionDef) else {}
         self.changed_parameters: dict[str, Span] = {}  # whose items or length the function changes, and where first

@@ -31,15 +31,21 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
         named = tuple((k.arg, context.atom(k.value)) for k in keywords if k.arg is not None)
         return Apply(Static(intrinsic, span), (old(), *given), named, span)
 
+    def new_list(old: Callable[[], Atom]) -> Atom:
+        changed = context.bind(changed_list(old), "list", span)
+        context.updated.add(changed)
+        return changed
+
     match held:
         case ast.Name(id=name) if context.defines(name):
             context.change_list(name)
             context.change_parameter(name, span)
-            context.assign(name, changed_list(lambda: context.read(name, context.span(held))), span)
+            changed = changed_list(lambda: context.read(name, context.span(held)))
+            context.updated.add(context.assign(name, changed, span))
         case ast.Subscript() | ast.Attribute(attr="value"):
-            _change_place(context, held, lambda old: context.bind(changed_list(old), "list", span))
+            _change_place(context, held, new_list)
         case ast.Attribute() if (base := subscripted_name(held)) is not None and context.defines(base):
-            _change_place(context, held, lambda old: context.bind(changed_list(old), "list", span))
+            _change_place(context, held, new_list)
         case _:
             return False
     return True
@@ -98,6 +104,7 @@ def _pop_item(context: Context, xs: Atom, given: list[Atom], span: Span) -> tupl
     item, rest = Var("item", None, span), Var("list", None, span)
     pair = Apply(Static(Intrinsic("pop"), span), (xs, *given), (), span)
     context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
+    context.updated.add(rest)
     return item, rest
 
 
@@ -109,5 +116,6 @@ def lower_pop(context: Context, xs: ast.Name, node: ast.Call) -> Atom:
     pair = Apply(Static(Intrinsic("pop"), span), (context.atom(xs), *given), (), span)
     item, rest = Var("item", None, span), Var(xs.id, None, span)
     context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
+    context.updated.add(rest)
     context.rename(xs.id, rest, span)
     return item

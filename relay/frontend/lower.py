@@ -289,7 +289,7 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
         ) from None
     if context.errors or function is None:
         raise combine_errors(context.errors)
-    return Definition(function, SnapshotScope(scope))
+    return Definition(function, SnapshotScope(scope), updated=frozenset(context.updated))
 
 
 def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Function | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 
 from relay.errors import InternalError
-from relay.ir.expr import Function, Grad
+from relay.ir.expr import Function, Grad, Var
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, Type, TypeId, prune
 
 MISSING = object()
@@ -42,12 +42,14 @@ class NoScope(Scope):
 @attrs.frozen(eq=False)
 class Definition:
     """A decorated function: its surface IR, and its names. Objects that stand for one carry it as `__relay__`. A `pure`
-    one must have no effects."""
+    one must have no effects. `updated`: the variables that hold a value after a change that Python makes in place,
+    as in `xs.append(v)` and `x += v`; the first operand of their expression is the value before it."""
 
     function: Function
     scope: Scope
     gradient: DefinedGradient | None = None
     pure: bool = False
+    updated: frozenset[Var] = frozenset()
 
 
 @attrs.frozen(eq=False)

@@ -339,9 +339,9 @@ def test_what_others_see_is_not_changed() -> None:
     def versions(x):
         kept = []
         for i in range(3):
-            kept.append(x)
+            kept.append(x.copy())
             x[i] = x[i] * 10.0
-        y = x
+        y = x.copy()
         x[0] = 7.0
         return kept[0][0] + kept[1][0] + kept[2][1], y, x
 

@@ -116,7 +116,7 @@ def references_that_may_be_one(n):
     for i in range(n):
         r.value.append(s.value[-1] + 1.0)
         s.value[0] = r.value[-1] + q.value[0]
-        xs, ys = r.value, s.value
+        xs, ys = r.value.copy(), s.value.copy()
         xs[1] = 5.0
         ys[1] = 6.0
         q.value.append(xs[1] + ys[1])
@@ -124,7 +124,7 @@ def references_that_may_be_one(n):
             break
         s.value = xs
         if i % 3 == 0:
-            r.value = q.value
+            r.value = q.value.copy()
         q.value[2] = 4.0 + r.value[2]
     return r.value + q.value + s.value
 

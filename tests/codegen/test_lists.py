@@ -47,19 +47,19 @@ def test_gradients_of_a_random_program() -> None:
 
 @relay
 def aliases(xs: list[float], n):
-    ys = xs
+    ys = xs.copy()
     xs.append(1.0)
     ys.append(2.0)
-    zs = ys
+    zs = ys.copy()
     zs[0] = 3.0
     first = xs.pop()
-    kept = [xs, ys]
+    kept = [xs.copy(), ys.copy()]
     for i in range(n):
         xs.append(4.0)
-        kept.append(xs)
+        kept.append(xs.copy())
         xs[0] = float(i)
     second = kept[1][-1]
-    pair = (xs, zs)
+    pair = (xs.copy(), zs.copy())
     us, vs = pair
     vs.append(5.0)
     us[0] = 6.0
@@ -215,15 +215,15 @@ def swapped(n):
     g = [[float(i)] * 3 for i in range(n % 3 + 6)]
     for k in range(n):
         i, j = k % 5, (k * 2) % 5
-        a, b = g[i], g[j]
+        a, b = g[i].copy(), g[j].copy()
         a[1] = b[0] + 1.0
         b[0] = 9.0
         g[i], g[j] = b, a
-        c, d = g[i], g[i]
+        c, d = g[i].copy(), g[i].copy()
         c[0] = 2.0
         g[i] = c
         d[2] = 3.0
-        v = g[j]
+        v = g[j].copy()
         if k % 2 == 0:
             v[0] = v[0] * 0.5 + d[0]
             g[j] = v
@@ -305,7 +305,7 @@ def in_a_reference_to_a_tuple(n):
     def go(i):
         if i > 0:
             chosen = r if i % 3 > 0 else s
-            xs, ys = chosen.value
+            xs, ys = chosen.value[0].copy(), chosen.value[1].copy()
             xs.append(i * 1.0 + ys[-1])
             chosen.value = (xs, ys)
             s.value[1].append(0.5)

@@ -182,7 +182,7 @@ CLAIMS = [
     ),
     Claim(
         "Where an index occurs twice, the last value stays; `relay.scatter_add`, or `x.at[i].add(v)`, adds all of them.",
-        "b = a\na[[0, 0]] = 5.0\nreturn a, b.at[relay.argmax(b)[None]].add(1.0)",
+        "b = a.copy()\na[[0, 0]] = 5.0\nreturn a, b.at[relay.argmax(b)[None]].add(1.0)",
         (X,),
         ([5.0, 2.0, 4.0], [1.0, 2.0, 5.0]),
     ),
@@ -317,10 +317,16 @@ CLAIMS = [
         Fails("tuple"),
     ),
     Claim(
-        "`ys = xs` does not see later changes of `xs`",
+        "In Python `ys = xs` is another name for one object",
         "xs = [a]\nys = xs\nxs.append(a)\nreturn len(ys)",
         (1.0,),
-        1,
+        Fails("in Python, `ys` sees the change of `xs`"),
+    ),
+    Claim(
+        "Numbers and strings do not change, so `i = j` and `i += 1` are as in Python.",
+        "i = a\ni += 1\nreturn a, i",
+        (1,),
+        (1, 2),
     ),
     Claim(
         "`+` concatenates two tuples or two lists, `*` repeats one, `==` compares whole structures of numbers, and `in` searches tuples, lists, dicts, sets, ranges and tensors.",

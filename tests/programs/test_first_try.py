@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,7 +218,7 @@ def test_fields_of_records_are_assigned() -> None:
         account = Account(0.0)
         for amount in amounts:
             account = deposit(account, amount)
-        other = account
+        other = replace(account)
         other.balance = -1.0
         return account.balance, account.count, np.array(account.history), other.balance
 

@@ -16,6 +16,11 @@ def as_assignments(tree: ast.AST) -> None:
                 body[:] = [_assignment(statement) or statement for statement in body]
 
 
+def is_update(statement: ast.Assign) -> bool:
+    """True if an assignment stands for an update in place."""
+    return getattr(statement, "is_update", False)
+
+
 def _assignment(statement: ast.stmt) -> ast.stmt | None:
     match statement:
         case ast.Expr(
@@ -28,6 +33,7 @@ def _assignment(statement: ast.stmt) -> ast.stmt | None:
             places = ast.Subscript(ast.Attribute(changed, "at", ast.Load()), place, ast.Load())
             call = ast.Call(ast.Attribute(places, _METHODS[ufunc], ast.Load()), [value], [])
             made = ast.Assign([ast.Name(name, ast.Store())], call)
+            made.is_update = True  # type: ignore[attr-defined]
         case _:
             return None
     for node in ast.walk(made):

@@ -472,6 +472,7 @@ class Context:
     annotated: dict[TypeId, object] = attrs.field(factory=dict)  # this instance's meaning of annotation variables
     outer: Context | None = None
     narrowed: list[tuple[Var, AbstractValue | None]] = attrs.field(factory=list)  # with what they meant before
+    copies: list[Context] = attrs.field(factory=list)  # for copies of blocks
 
     def assign(self, targets: Sequence[Var], entities: Sequence[AbstractValue]) -> None:
         """Note what targets mean."""
@@ -494,7 +495,9 @@ class Context:
     def child_context(self) -> Context:
         """The same for one of several copies of a block: what the copy binds means nothing in the others, and functions
         that are defined in it see their own copy."""
-        return Context({}, self.handlers, self.scope, self.annotated, self)
+        copy = Context({}, self.handlers, self.scope, self.annotated, self)
+        self.copies.append(copy)
+        return copy
 
     def names(self) -> Iterator[str]:
         """The names of the variables that have a meaning here, the innermost first."""

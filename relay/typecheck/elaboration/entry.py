@@ -53,7 +53,7 @@ from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
-from relay.typecheck.elaboration.engine import Engine, Scheme
+from relay.typecheck.elaboration.engine import Engine, Scheme, late_import
 from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting
 from relay.typecheck.elaboration.instances import instantiate
 from relay.typecheck.elaboration.restarts import Assumptions, Restart
@@ -134,6 +134,7 @@ def _attempt(
             early_elements.settle(checker)
             optionals.settle_cells(checker)
             finish(checker)
+            _check_aliases(checker)
         return finished_module(checker, name)
     except (DependsOnPoison, RelayError) as error:
         early_elements.settle(checker)
@@ -154,6 +155,18 @@ def _attempt(
         checker.stop()  # the user's mistakes come first: without them, this may not happen
         with bugs_of("type inference", lambda: _place_of_bug(checker, definition)):
             raise
+
+
+def _check_aliases(checker: Checker) -> None:
+    """Report where the program's values would differ from Python's objects, if it changes any."""
+    bodies = checker.module.bodies
+    if not any(isinstance(callee, GlobalFunction) and callee.definition.updated for callee, _ in bodies):
+        return
+    with late_import:
+        from relay.typecheck.elaboration.aliasing import check
+    for mistake in check.errors(bodies):
+        checker.report(mistake)
+    checker.stop()
 
 
 def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:

@@ -132,6 +132,7 @@ class InstanceElaboration:
         self.context = definition_context(callee)
         self.context.annotated = {**self.context.annotated, **request.annotated}
         self.instance.annotated = self.context.annotated
+        checker.module.bodies.append((callee, self.context))
         self.instance.is_general = checker.generic and bool(request.annotated)
         self.body = TypedBlockBuilder()
         self.label = LoopLabel(self.instance.name)

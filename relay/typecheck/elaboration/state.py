@@ -12,7 +12,10 @@ from relay.ir.expr import Atom, Function, Global, LoopLabel, Module, Var
 from relay.ir.types import FunctionType, Type, Unknown
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
+    Context,
     DynamicValue,
+    GlobalFunction,
+    LocalFunction,
     SizesInScope,
     TypedBlockBuilder,
     is_constant_bool,
@@ -48,6 +51,9 @@ class ModuleBuilder:
     """Functions of other programs, by their names there."""
 
     made_instances: int = 0
+    bodies: list[tuple[GlobalFunction | LocalFunction, Context]] = attrs.field(factory=list)
+    """The functions of all instances, with what their variables mean."""
+
     weights: dict[Function, int] = attrs.field(factory=dict)
     """The number of bindings in functions, with those that they call."""
 

@@ -152,7 +152,7 @@ def untaken(x):
 
 @relay
 def powers(xs):
-    out = xs
+    out = xs.copy()
     for i in range(3):
         out[i + 1] = out[i] * xs[i]
     return out.sum()

@@ -49,7 +49,7 @@ def slices(x):
 
 @relay
 def updates(x):
-    y = x
+    y = x.copy()
     y[0] = x[1] * 2.0
     y[1:3] += x[:2]
     return (y * y).sum()

@@ -52,7 +52,7 @@ def until_large(x):
 
 @relay
 def rows_in_two_cells(x, n):
-    a, b = relay.ref(x), relay.ref(x * 2.0)
+    a, b = relay.ref(x.copy()), relay.ref(x * 2.0)
     total = 0.0
     for i in range(n):
         c = a if x[i] * total < 0.5 else b

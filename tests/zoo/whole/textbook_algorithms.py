@@ -189,7 +189,7 @@ def levenshtein(a, b):
     n, m = len(a), len(b)
     row = relay.arange(0, m + 1)
     for i in range(n):
-        previous = row
+        previous = row.copy()
         row[0] = i + 1
         for j in range(m):
             cost = 0 if a[i] == b[j] else 1

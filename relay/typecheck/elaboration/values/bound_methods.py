@@ -43,7 +43,7 @@ def as_function(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue,
         return entity
     if not isinstance(entity, Method):
         return entity
-    method = _function(entity)
+    method = method_function(entity)
     if method is None and isinstance(entity.value, DynamicValue) and isinstance(prune(entity.value.type), TensorType):
         parts = PythonObject(TensorMethod(entity.name)), Tuple((entity.value,)), Tuple((), Form(dict))
         return Tuple(parts, Form(PartialCall, ("func", "args", "keywords")))
@@ -96,7 +96,7 @@ def _with_arguments(
     return checker.function_here(out, function, environment, empty_context())
 
 
-def _function(method: Method) -> GlobalFunction | None:
+def method_function(method: Method) -> GlobalFunction | None:
     """The function behind a method of a data type or of a record."""
     if isinstance(method.value, Tuple):
         return None if method.value.form is None else records.own_method(method.value, method.name)

@@ -1,0 +1,383 @@
+"""Calls: constructors and containers, functions of Python and NumPy that give what they are given, and functions of the
+program, with what they change in their arguments."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from relay.ir.definition import Definition, data_class
+from relay.ir.expr import Atom, Function, Global, Static, Var
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.structure import is_record_class
+from relay.ir.surface import Apply, Attribute, Index
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    GlobalFunction,
+    LocalFunction,
+    Method,
+    PythonObject,
+    Tuple,
+)
+from relay.typecheck.elaboration.aliasing import effects
+from relay.typecheck.elaboration.aliasing.kinds import Kind
+from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
+from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
+from relay.typecheck.elaboration.aliasing.walk import Walker
+from relay.typecheck.elaboration.values.bound_methods import method_function
+
+VIEWS = (
+    *("reshape", "ravel", "transpose", "T", "mT", "swapaxes", "squeeze", "view", "diagonal", "permute", "expand_dims"),
+    *("unsqueeze", "broadcast_to", "moveaxis", "rollaxis", "asarray", "atleast_1d", "atleast_2d", "split", "real"),
+    *("array_split", "hsplit", "vsplit", "flip", "fliplr", "flipud", "rot90", "detach", "contiguous"),
+)
+"""Functions of NumPy, attributes and methods of arrays whose result may be a view of the array."""
+
+SHIFTING = ("insert", "remove", "reverse", "sort", "clear", "update")
+"""The methods after which an index of a list means another item."""
+
+COPIES = (list, tuple, dict, sorted, reversed, copy.copy, dataclasses.replace)
+
+
+@attrs.frozen
+class Reference:
+    """An object by its way from a parameter."""
+
+    parameter: int
+    path: tuple[Step, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Summary:
+    """The effect of a function: which objects of its arguments change, which hold others then, and which its result
+    is, or holds."""
+
+    changes: Sequence[tuple[Reference, Change]] = ()
+    holds: Sequence[tuple[Reference, Reference]] = ()
+    result: Sequence[Reference] = ()
+    inside: Sequence[Reference] = ()
+
+
+def elements(walker: Walker, atom: Atom) -> Objects:
+    """The objects that a container holds."""
+    return walker.contents(walker.objects(atom), walker.any_step())
+
+
+def make_container(walker: Walker, target: Var, items: Sequence[Atom], names: Sequence[object] = ()) -> None:
+    """A new list, tuple or record of these items."""
+    made = Object()
+    for position, item in enumerate(items):
+        key = names[position] if position < len(names) else position
+        made.hold(Step(key), walker.objects(item))
+    walker.bind(target, frozenset({made}))
+
+
+def copy_container(walker: Walker, target: Var, objects: Objects) -> None:
+    """A new container of the same elements."""
+    made = Object()
+    for one in objects:
+        for step, held in one.edges.items():
+            for item, count in held.items():
+                if item.parent is not one:
+                    made.hold(step, {item}, count)
+        if one.given:
+            made.hold(walker.any_step(), {one.part(walker.any_step())})
+    walker.bind(target, frozenset({made}))
+
+
+def define(walker: Walker, function: Function) -> None:
+    """A local function is made: it may be called by anyone with anything."""
+    if function.label in walker.active:
+        return
+    before = walker.state.copy()
+    for parameter in function.parameters:
+        walker.bind_new(parameter)
+    walker.run(function)
+    walker.state = before
+
+
+def call(walker: Walker, targets: tuple[Var, ...], value: Apply) -> None:
+    """A call of anything."""
+    target = targets[0] if targets else Var("nothing")
+    match value.function:
+        case Static(Intrinsic(name)):
+            _intrinsic(walker, target, name, value)
+        case Static(meaning):
+            _call_object(walker, target, meaning, value)
+        case Global(name):
+            found = walker.definition.scope.resolve(name)
+            _call_object(walker, target, found, value)
+        case Var() as function:
+            _call_variable(walker, target, function, value)
+
+
+def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> None:
+    meaning = walker.meanings.value(function)
+    if target in walker.definition.updated:  # np.add.at, and other updates that are calls of methods
+        base: Atom = function
+        while isinstance(base, Var) and isinstance(part := walker.values.get(base), Index | Attribute):
+            base = part.value
+        walker.bind(target, effects.change(walker, base, value.span))
+        return
+    match meaning:
+        case LocalFunction(inner) if inner.label in walker.defined:
+            _call_local(walker, target, inner, value)
+        case GlobalFunction(definition):
+            _call_definition(walker, target, definition, value.arguments, value.keywords, value)
+        case Method(receiver, name):
+            _call_method(walker, target, function, receiver, name, value)
+        case PythonObject(found):
+            _call_object(walker, target, found, value)
+        case _:
+            walker.bind_new(target)
+
+
+def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -> None:
+    if function.label in walker.active:
+        walker.bind_new(target)
+        return
+    given = _by_parameter(function, value.arguments, value.keywords)
+    for position, parameter in enumerate(function.parameters):
+        place = walker.place(given[position]) if position in given else None
+        if place is None:
+            walker.bind_new(parameter)
+        else:
+            walker.bind(parameter, place.objects, place.slot)
+    handed = walker.run(function)
+    if handed is None:
+        walker.bind_new(target)
+    else:
+        walker.bind(target, handed.objects, None, handed.missed)
+
+
+def _by_parameter(
+    function: Function, arguments: Sequence[Atom], keywords: Sequence[tuple[str, Atom]]
+) -> Mapping[int, Atom]:
+    names = {p.name: i for i, p in enumerate(function.parameters)}
+    found = dict(enumerate(arguments[: len(function.parameters)]))
+    return found | {names[name]: atom for name, atom in keywords if name in names}
+
+
+def _call_definition(
+    walker: Walker,
+    target: Var,
+    definition: Definition,
+    arguments: Sequence[Atom],
+    keywords: Sequence[tuple[str, Atom]],
+    value: Apply,
+) -> None:
+    """A call of a function of the program."""
+    function = definition.function
+    summary = walker.summarize(definition)
+    given = _by_parameter(function, arguments, keywords)
+
+    def objects(reference: Reference) -> Objects:
+        found = walker.objects(given[reference.parameter]) if reference.parameter in given else NONE
+        for step in reference.path:
+            found = walker.contents(found, step if step.key is not None else walker.any_step())
+        return found
+
+    now = walker.tick()
+    changing = set()
+    for reference, inner in summary.changes:
+        changing.add(reference.parameter)
+        name = walker.written_name(given[reference.parameter]) if reference.parameter in given else "it"
+        note = Change(now, value.span, name, is_sum=inner.is_sum, within=inner)
+        for one in objects(reference):
+            walker.state.change(one, note)
+            if one.root.name:
+                walker.mistake(one.root.name, value.span, note, "global")
+    for position, atom in given.items():  # an argument that another parameter changes
+        change = walker.state.missed(walker.objects(atom), now - 1)
+        if position not in changing and change is not None:
+            walker.mistake(getattr(atom, "name", "it"), value.span, change)
+    for holder, held in summary.holds:
+        for one in objects(holder):
+            one.hold(walker.any_step(), objects(held))
+    found = frozenset(o for r in summary.result for o in objects(r))
+    inside = frozenset(o for r in summary.inside for o in objects(r))
+    if inside or not found:
+        made = Object(True, walker.kind(target) is Kind.ARRAY, is_cell=walker.kind(target) is Kind.CELL)
+        made.hold(walker.any_step(), inside)
+        found |= {made}
+    walker.bind(target, found)
+
+
+def _call_method(walker: Walker, target: Var, function: Var, receiver: AbstractValue, name: str, value: Apply) -> None:
+    bound = walker.values.get(function)
+    base: Atom = getattr(bound, "value", function)
+    own = method_function(Method(receiver, name))
+    if own is not None and not walker.is_own(own.definition):
+        _call_definition(walker, target, own.definition, (base, *value.arguments), value.keywords, value)
+        return
+    objects = walker.objects(base)
+    if any(o.is_array for o in objects):
+        _view(walker, target, base, name)
+    elif name in ("items", "keys"):
+        walker.places[target] = Place(NONE, walker.tick(), source=Source(NONE, (None, Source(objects)), True))
+    elif name in ("get", "setdefault"):
+        held = elements(walker, base) | frozenset(o for a in value.arguments[1:] for o in walker.objects(a))
+        walker.bind(target, held)
+    elif name in ("copy", "values", "_replace", "_asdict"):
+        copy_container(walker, target, objects)
+        _hold_all(walker, target, [a for _, a in value.keywords])
+    else:
+        walker.bind_new(target)
+
+
+def _view(walker: Walker, target: Var, base: Atom, name: str) -> None:
+    if name in VIEWS and walker.kind(target) is not Kind.PLAIN:
+        effects.read_item(walker, target, base, walker.any_step())
+    else:
+        walker.bind_new(target)
+
+
+def _hold_all(walker: Walker, target: Var, atoms: Sequence[Atom]) -> None:
+    for made in walker.objects(target):
+        for atom in atoms:
+            made.hold(walker.any_step(), walker.objects(atom))
+
+
+def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> None:
+    """A call of a Python object."""
+    arguments = value.arguments
+    definition = found if isinstance(found, Definition) else getattr(found, "__relay__", None)
+    if isinstance(found, GlobalFunction):
+        definition = found.definition
+    module = str(getattr(found, "__module__", None) or "").partition(".")[0]
+    if found in (enumerate, zip):
+        sources = tuple(_source(walker, a) for a in arguments)
+        several = (None, *sources[:1]) if found is enumerate else sources
+        is_counted = found is enumerate and len(arguments) == 1 and not value.keywords
+        walker.places[target] = Place(NONE, walker.tick(), source=Source(NONE, several, is_counted))
+    elif isinstance(found, type) and (is_record_class(found) or data_class(found) is not None):
+        _construct(walker, target, value)
+    elif any(found is c for c in COPIES) or getattr(found, "__relay_builtin__", None) == "replace":
+        if arguments:
+            copy_container(walker, target, walker.objects(arguments[0]))
+        else:
+            walker.bind(target, frozenset({Object()}))
+        _hold_all(walker, target, [a for _, a in value.keywords])
+    elif found in (min, max):
+        objects = frozenset(o for a in arguments for o in (*walker.objects(a), *elements(walker, a)))
+        walker.bind(target, frozenset(o for o in objects if walker.kind(target) is not Kind.PLAIN))
+    elif getattr(found, "__relay_builtin__", None) == "ref" and arguments:
+        effects.new_cell(walker, target, arguments[0])
+    elif module == "numpy" and arguments and not isinstance(definition, Definition):
+        _view(walker, target, arguments[0], getattr(found, "__name__", ""))
+    elif isinstance(definition, Definition) and not walker.is_own(definition):
+        _call_definition(walker, target, definition, arguments, value.keywords, value)
+    elif (read := walker.undecorated(found)) is not None:
+        _call_definition(walker, target, read, arguments, value.keywords, value)
+    else:
+        walker.bind_new(target)
+
+
+def _source(walker: Walker, atom: Atom) -> Source | None:
+    place = walker.place(atom)
+    return None if place is None else place.source or Source(place.objects)
+
+
+def _construct(walker: Walker, target: Var, value: Apply) -> None:
+    """A record of its arguments."""
+    meaning = walker.meanings.value(target)
+    names = meaning.form.names if isinstance(meaning, Tuple) and meaning.form is not None else ()
+    make_container(walker, target, value.arguments, names)
+    for made in walker.objects(target):
+        for name, atom in value.keywords:
+            made.hold(Step(name), walker.objects(atom))
+
+
+# ---- what the front end writes
+
+
+def _intrinsic(walker: Walker, target: Var, name: str, value: Apply) -> None:
+    arguments = value.arguments
+    rule = _INTRINSICS.get(name)
+    if name == "pop":
+        _pop(walker, target, value)
+    elif target in walker.definition.updated:
+        _update(walker, target, name, value)
+    elif rule is not None:
+        rule(walker, target, arguments)
+    else:
+        walker.bind_new(target)
+
+
+def _update(walker: Walker, target: Var, name: str, value: Apply) -> None:
+    """A method that changes a list or dict."""
+    whole, *given = value.arguments
+    slot = place.slot if (place := walker.place(whole)) is not None else None
+    objects = effects.change(walker, whole, value.span)
+    for one in objects:
+        one.sizes += 1
+        one.shifts += name in SHIFTING
+        for atom in given:
+            held = elements(walker, atom) if name in ("spread", "update") else walker.objects(atom)
+            walker.state.put(one, walker.any_step(), held)
+    walker.bind(target, objects, slot)
+
+
+def _pop(walker: Walker, target: Var, value: Apply) -> None:
+    """`xs.pop(i)`: a pair of the item, which the list does not hold any more, and the list."""
+    whole = value.arguments[0]
+    place = walker.place(whole)
+    objects, step = walker.objects(whole), walker.any_step()
+    found = walker.contents(objects, step)
+    effects.change(walker, whole, value.span)
+    for one in objects:
+        one.sizes += 1
+        one.shifts += 1
+        walker.state.take(one, step)  # the part of a list from outside; of another list it may be any item
+    held = frozenset(o if o.parent in objects else o.twin(objects) for o in found)
+    walker.popped[target] = Slot(held, walker.any_step()), None if place is None else place.slot
+    pair = Object()
+    pair.hold(Step(0), held)
+    pair.hold(Step(1), objects)
+    walker.places[target] = Place(frozenset({pair}), walker.tick())
+
+
+def _append(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
+    """A longer list that the front end makes: of a comprehension, or of a display."""
+    objects = walker.objects(arguments[0])
+    for one in objects:
+        walker.state.put(one, walker.any_step(), walker.objects(arguments[-1]))
+    walker.bind(target, objects)
+
+
+def _spread(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
+    walker.bind(target, frozenset({Object()}))
+    for made in walker.objects(target):
+        for atom in arguments:
+            made.hold(walker.any_step(), elements(walker, atom))
+
+
+def _same(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
+    place = walker.place(arguments[0])
+    if place is None:
+        walker.places.pop(target, None)
+    else:
+        walker.places[target] = place
+
+
+def _rest(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
+    """`a, *rest = xs`: the parts of which one is a new list."""
+    held, made, rest = elements(walker, arguments[0]), Object(), Object()
+    rest.hold(walker.any_step(), held)
+    made.hold(walker.any_step(), held | {rest})
+    walker.bind(target, frozenset({made}))
+
+
+_INTRINSICS: dict[str, Callable[[Walker, Var, Sequence[Atom]], None]] = {
+    "list": make_container,
+    "append": _append,
+    "extend": _append,
+    "spread": _spread,
+    "growing": _same,
+    "each": _same,
+    "assigned": _same,
+    "unpack": _rest,
+}

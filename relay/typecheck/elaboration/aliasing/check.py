@@ -1,0 +1,167 @@
+"""The mistakes of a program: each of its functions is walked through, with what its variables mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import Path
+
+from relay.errors import Label, RelayWarning, TypeCheckError
+from relay.ir.definition import Definition
+from relay.ir.expr import Function, Lambda
+from relay.ir.traverse import walk
+from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction, LocalFunction, is_of_template
+from relay.typecheck.elaboration.aliasing.calls import Reference, Summary
+from relay.typecheck.elaboration.aliasing.effects import effect
+from relay.typecheck.elaboration.aliasing.kinds import Meanings
+from relay.typecheck.elaboration.aliasing.objects import Object
+from relay.typecheck.elaboration.aliasing.places import Mistake, Place
+from relay.typecheck.elaboration.aliasing.walk import TooLong, Walker
+
+_OWN = str(Path(__file__).parents[3]) + os.sep
+
+Body = tuple[GlobalFunction | LocalFunction, Context]
+"""An instance of a function: what was called, and what its variables mean."""
+
+
+class Aliases:
+    """The walks through the functions of one program."""
+
+    def __init__(self, bodies: list[Body]) -> None:
+        self._contexts: dict[Definition, list[Context]] = {}
+        self._local: dict[Function, list[Context]] = {}
+        for callee, context in bodies:
+            if isinstance(callee, GlobalFunction):
+                self._contexts.setdefault(callee.definition, []).append(context)
+            else:
+                self._local.setdefault(callee.function, []).append(context)
+        self._summaries: dict[Definition, Summary] = {}
+        self._mistakes: list[Mistake] = []
+
+    def mistakes(self) -> list[Mistake]:
+        """The mistakes in all functions."""
+        for definition in self._contexts:
+            self.summarize(definition)
+        return self._mistakes
+
+    def summarize(self, definition: Definition) -> Summary:
+        """The effect of a function on its arguments. A call of itself is taken to do nothing."""
+        if definition not in self._summaries:
+            self._summaries[definition] = Summary()
+            if not is_own(definition):
+                self._summaries[definition] = self._walk(definition)
+        return self._summaries[definition]
+
+    def _walk(self, definition: Definition) -> Summary:
+        function = definition.function
+        contexts = list(self._contexts.get(definition, ()))
+        for binding in walk(function.body):
+            if isinstance(binding.value, Lambda):
+                contexts += self._local.get(binding.value.function, ())
+        walker = Walker(definition, Meanings(contexts), effect, self.summarize, is_own)
+        roots: dict[Object, int] = {}
+        for position, parameter in enumerate(function.parameters):
+            walker.bind_new(parameter)
+            roots |= dict.fromkeys(walker.objects(parameter), position)
+        try:
+            result = walker.run(function)
+        except TooLong:
+            return Summary()
+        self._mistakes += walker.mistakes.values()
+        return _summary(walker, roots, result)
+
+
+def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> Summary:
+    def reference(one: Object) -> Reference | None:
+        position = roots.get(one.root)
+        return None if position is None else Reference(position, one.path)
+
+    changed = walker.state.changed.items()
+    changes = [(found, change) for one, change in changed if (found := reference(one)) is not None]
+    holds = []
+    for root in roots:
+        for holder in (root, *root.parts):
+            into = reference(holder)
+            held = [reference(o) for found in holder.edges.values() for o in found if o.parent is not holder]
+            holds += [(into, h) for h in held if h is not None and into is not None]
+    direct, inside = [], []
+    for one in () if result is None else result.objects:
+        found = reference(one)
+        if found is not None:
+            direct.append(found)
+            continue
+        seen, waiting = {one}, [one]
+        while waiting:
+            for held_ones in waiting.pop().edges.values():
+                for held_one in set(held_ones) - seen:
+                    seen.add(held_one)
+                    known = reference(held_one)
+                    if known is None:
+                        waiting.append(held_one)
+                    else:
+                        inside.append(known)
+    return Summary(changes, holds, direct, inside)
+
+
+def is_own(definition: Definition) -> bool:
+    """True if a function is Relay's own: its library is written for values."""
+    span = definition.function.span
+    return span is None or is_of_template(span) or span.source.filename.startswith(_OWN)
+
+
+def errors(bodies: list[Body]) -> list[TypeCheckError]:
+    """The errors for the mistakes of a program. Where only `x += v` of an array differs there is a warning."""
+    found = []
+    for mistake in Aliases(bodies).mistakes():
+        if mistake.change.is_sum:
+            _warn(mistake)
+        else:
+            found.append(_error(mistake))
+    return found
+
+
+_SUM = re.compile(r"(\w+) *([^\w=]+)=")
+_warned: set[tuple[str, int]] = set()
+
+
+def _warn(mistake: Mistake) -> None:
+    """Warn of a sum in place, once for each line."""
+    span = mistake.change.first.span
+    if span is None or (span.source.filename, span.line) in _warned:
+        return
+    _warned.add((span.source.filename, span.line))
+    text = span.source.line(span.line).strip()
+    written = _SUM.match(text)
+    advice = f": write `{written[1]} = {written[1]} {written[2]} ..`" if written is not None else ""
+    warnings.warn_explicit(
+        f"`{text}` makes a new array, as with JAX; NumPy and PyTorch change the old one, which has another name, too"
+        f"{advice}",
+        RelayWarning,
+        span.source.filename,
+        span.line,
+    )
+
+
+def _error(mistake: Mistake) -> TypeCheckError:
+    name, change = mistake.name, mistake.change
+    spans = dict.fromkeys((change.span, change.first.span))
+    labels = tuple(Label(s, "the change") for s in spans if s is not None and s != mistake.span)
+    if mistake.what == "global":
+        return TypeCheckError(
+            f"this changes the global `{name}`, in Python for all later calls",
+            mistake.span,
+            labels=labels,
+            help=f"copy it before: `{name}.copy()`",
+        )
+    if mistake.what == "iterated":
+        message = f"`{change.name}` changes in a loop that goes through it: in Python, later rounds see that"
+        return TypeCheckError(message, mistake.span, labels=labels, help="go through a copy: `for .. in list(..)`")
+    if name == change.name:
+        message = f"in Python, the change of `{name}` is seen under another name, or in two places"
+        help = "make one of them a copy, by `.copy()`, before the change"
+    else:
+        message = f"in Python, `{name}` sees the change of `{change.name}`: they are one object, or one is in the other"
+        copied = f"dataclasses.replace({change.name})" if change.is_of_record else f"{change.name}.copy()"
+        help = f"make one of them a copy before the change, as by `{change.name} = {copied}`"
+    return TypeCheckError(message, mistake.span, labels=labels, help=help)

@@ -1,0 +1,233 @@
+"""Objects of Python as far as a program's text tells them apart, what they hold, and their changes.
+
+An object that a function is given is known by its parts only, which are made when they are asked for: `xs[0]` is a
+part, and so is a view of an array. Two parts may be the same object unless their steps are different constants. A list
+that the program makes holds the objects that are put into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.expr import Var
+
+
+@attrs.frozen
+class Step:
+    """The way from an object to a part: a constant key, the value of a variable (at a time), or any part (neither)."""
+
+    key: object = None
+    variable: Var | None = None
+    time: int = 0
+
+    def may_be(self, other: Step) -> bool:
+        """True if two steps may lead to the same part."""
+        constant = self.variable is None and other.variable is None and None not in (self.key, other.key)
+        return not constant or self.key == other.key or self.time != other.time
+
+
+@attrs.define(eq=False)
+class Object:
+    """An object. `given`: it comes from outside, so that parts are made when asked for. `is_array`: its parts are
+    views, which change with it. `edges`: what it holds, and how often."""
+
+    given: bool = False
+    is_array: bool = False
+    is_cell: bool = False
+    parent: Object | None = None
+    path: tuple[Step, ...] = ()
+    name: str = ""
+    shifts: int = 0  # how often its items moved, so that an index means another one
+    sizes: int = 0  # how often its length changed, so that an index from the end does
+    edges: dict[Step, dict[Object, int]] = attrs.field(factory=dict)
+    parts: list[Object] = attrs.field(factory=list)  # all parts of a root
+    twins: list[Object] = attrs.field(factory=list)  # that stand for the same object
+    without: frozenset[Object] = frozenset()  # containers that it was taken out of
+
+    @property
+    def root(self) -> Object:
+        """The object from outside that this is a part of, or itself."""
+        return self if self.parent is None else self.parent.root
+
+    def is_part(self, holder: Object, step: Step | None) -> bool:
+        """True if this is the part of an object from outside at a step, which stands for whatever is there."""
+        return self.parent is holder and self.path[-1] == step
+
+    def hold(self, step: Step, held: Iterable[Object], count: int = 1) -> None:
+        """Put objects into this one."""
+        into = self.edges.setdefault(step, {})
+        for one in held:
+            into[one] = into.get(one, 0) + count
+
+    def part(self, step: Step) -> Object:
+        """The part of an object from outside."""
+        for one in self.edges.get(step, ()):
+            if one.is_part(self, step):
+                return one
+        made = Object(True, self.is_array, parent=self, path=(*self.path, step))
+        self.edges.setdefault(step, {})[made] = 1
+        self.root.parts.append(made)
+        return made
+
+    def twin(self, without: frozenset[Object]) -> Object:
+        """This object as it was taken out of containers, which do not see what happens to it then."""
+        made = Object(self.given, self.is_array, self.is_cell, edges=self.edges, without=without)
+        made.twins, self.twins = [self], [*self.twins, made]
+        return made
+
+
+Objects = frozenset[Object]
+NONE: Objects = frozenset()
+
+
+@attrs.frozen(eq=False)
+class Change:
+    """A change of an object: when, where, and of which variable. `steps`: by which steps it was reached. `is_sum`: by
+    an augmented assignment to an array, `x += v`, which JAX's and Relay's own arrays take as `x = x + v`."""
+
+    time: int
+    span: Span | None
+    name: str
+    steps: tuple[Step, ...] = ()
+    without: frozenset[Object] = frozenset()  # the containers that do not see it
+    is_sum: bool = False
+    is_of_record: bool = False
+    within: Change | None = None  # that of the function which is called here
+
+    @property
+    def first(self) -> Change:
+        """The change itself, in the function that makes it."""
+        return self if self.within is None else self.within.first
+
+
+@attrs.frozen(eq=False)
+class Content:
+    """The content of a cell, since when it is there, and the change that it has missed."""
+
+    objects: Objects
+    time: int
+    missed: Change | None = None
+
+
+@attrs.define(eq=False)
+class State:
+    """The changes on the way to a place. `changed`: objects, with their last change; `shadowed`: those that may
+    be one that has changed, which does not count for the object that both are parts of. `taken`:
+    containers and steps at which an object is not any more."""
+
+    changed: dict[Object, Change] = attrs.field(factory=dict)
+    shadowed: dict[Object, Change] = attrs.field(factory=dict)
+    cells: dict[Object, Content] = attrs.field(factory=dict)
+    taken: frozenset[tuple[Object, Step, Object]] = frozenset()
+    last: int = 0
+
+    def copy(self) -> State:
+        """The same, to be changed on its own."""
+        return State(dict(self.changed), dict(self.shadowed), dict(self.cells), self.taken, self.last)
+
+    def change(self, changed: Object, change: Change, step: Step | None = None) -> None:
+        """Note a change of an object, of its item at a step or of the whole."""
+        self.last = change.time
+        self.changed[changed] = change
+        for twin in changed.twins:
+            self.shadowed[twin] = attrs.evolve(change, without=changed.without)
+        path = changed.path
+        for other in changed.root.parts:
+            theirs = other.path
+            if other is changed:
+                continue
+            if len(theirs) <= len(path):
+                if theirs != path[: len(theirs)] and _overlap(theirs, path):
+                    self.shadowed[other] = change
+            elif changed.is_array and _overlap(theirs, path) and (step is None or step.may_be(theirs[len(path)])):
+                self.changed[other] = change
+
+    def missed(
+        self, objects: Iterable[Object], since: int, without: Mapping[Object, Objects] | None = None
+    ) -> Change | None:
+        """A change after a time of an object or of what it holds. `without`: edges that do not count."""
+        if self.last <= since:
+            return None
+        sum_: Change | None = None
+        seen: set[Object] = set()
+        waiting: list[tuple[Object | None, Step | None, Object]] = [(None, None, o) for o in objects]
+        while waiting:
+            holder, step, one = waiting.pop()
+            shadow = self.shadowed.get(one)
+            if shadow is not None and holder is not None and (one.is_part(holder, step) or holder in shadow.without):
+                shadow = None
+            for found in (self.changed.get(one), shadow):
+                if found is not None and found.time > since:
+                    if not found.is_sum:
+                        return found
+                    sum_ = found
+            if one in seen or one.is_cell:
+                continue
+            seen.add(one)
+            skipped = () if without is None else without.get(one, ())
+            waiting += [(one, s, o) for s, o in self._edges(one) if o not in skipped]
+        return sum_
+
+    def _edges(self, holder: Object, step: Step | None = None) -> Iterator[tuple[Step, Object]]:
+        """The objects in another one now, with their steps, as often as they are there; all, or those that a step may
+        lead to, of whose parts only its own."""
+        for own, held in holder.edges.items():
+            if step is None or step == own or step.may_be(own):
+                for one, count in held.items():
+                    is_other = step is not None and step != own and one.is_part(holder, own)
+                    if not is_other and (holder, own, one) not in self.taken:
+                        yield from [(own, one)] * count
+
+    def contents(self, holder: Object) -> list[Object]:
+        """The objects in another one now, as often as they are there."""
+        return [o for _, o in self._edges(holder)]
+
+    def contents_at(self, holder: Object, step: Step) -> set[Object]:
+        """The objects that a step may lead to."""
+        if holder.given:
+            holder.part(step)
+        return {o for _, o in self._edges(holder, step)}
+
+    def take(self, holder: Object, step: Step) -> None:
+        """The objects in another one at a step are not there any more."""
+        self.taken |= {(holder, step, o) for o in holder.edges.get(step, ())}
+
+    def put(self, holder: Object, step: Step, held: Iterable[Object]) -> None:
+        """Put objects into a container."""
+        objects = list(held)
+        holder.hold(step, objects)
+        self.taken -= {(holder, step, o) for o in objects}
+
+
+def _overlap(left: tuple[Step, ...], right: tuple[Step, ...]) -> bool:
+    return all(a.may_be(b) for a, b in zip(left, right, strict=False))
+
+
+def joined_states(states: list[State], clock: int) -> State:
+    """The state after one of several paths."""
+    first, *others = states
+    result = first.copy()
+    for other in others:
+        for mine, theirs in ((result.changed, other.changed), (result.shadowed, other.shadowed)):
+            for key, change in theirs.items():
+                known = mine.get(key)
+                if known is None or known.time < change.time:
+                    mine[key] = change
+        result.taken &= other.taken
+        result.last = max(result.last, other.last)
+    _join_cells(result, states, clock)
+    return result
+
+
+def _join_cells(result: State, states: list[State], clock: int) -> None:
+    """A cell that differs between paths has the content of one of them, since now."""
+    for cell in {c for state in states for c in state.cells}:
+        contents = [(s, s.cells[cell]) for s in states if cell in s.cells]
+        if all(c is contents[0][1] for _, c in contents):
+            result.cells[cell] = contents[0][1]
+            continue
+        missed = next((m for s, c in contents if (m := c.missed or s.missed(c.objects, c.time)) is not None), None)
+        result.cells[cell] = Content(frozenset().union(*(c.objects for _, c in contents)), clock, missed)

@@ -1,0 +1,379 @@
+"""The walk through a function's body: paths that join, and loops, of which a few rounds are walked through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import attrs
+
+from relay.errors import Span
+from relay.ir.debugging.source_names import is_written
+from relay.ir.definition import Definition
+from relay.ir.expr import Atom, Binding, Block, Dead, Exit, Expr, Function, If, Loop, LoopLabel, Next, Var, Yield
+from relay.ir.surface import (
+    Attribute,
+    CapturePattern,
+    ClassPattern,
+    ForEach,
+    Index,
+    OrPattern,
+    Pattern,
+    PatternMatch,
+    TuplePattern,
+    Unpack,
+)
+from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
+from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, State, Step, joined_states
+from relay.typecheck.elaboration.aliasing.places import Mistake, Place, Slot, Source
+from relay.typecheck.elaboration.library import undecorated
+
+ROUNDS = 3
+"""The number of rounds of a loop that are walked through: a round leaves a value, the next one changes it, and the one
+after reads it."""
+
+MOST_STEPS = 20_000
+
+
+class TooLong(Exception):
+    """The walk takes too many steps: the function is not checked."""
+
+
+Effect = Callable[["Walker", tuple[Var, ...], Expr], None]
+
+
+@attrs.define(eq=False)
+class _Jumps:
+    """The paths that go on to the next round, and those that leave."""
+
+    nexts: list[tuple[State, list[Place]]] = attrs.field(factory=list)
+    exits: list[tuple[State, list[Place]]] = attrs.field(factory=list)
+
+
+class Walker:
+    """The walk through one function."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        meanings: Meanings,
+        effect: Effect,
+        summarize: Callable[[Definition], Any],
+        is_own: Callable[[Definition], bool],
+    ) -> None:
+        self.definition, self.meanings, self._effect, self.summarize = definition, meanings, effect, summarize
+        self.is_own = is_own
+        self.state = State()
+        self.clock = 0
+        self.steps = 0
+        self.depth = 0
+        self.places: dict[Var, Place] = {}
+        self.values: dict[Var, Expr] = {}
+        self.moments: dict[Var, int] = {}  # when variables were bound last
+        self.globals: dict[str, Object] = {}
+        self.mistakes: dict[tuple[object, str], Mistake] = {}
+        self.active: list[LoopLabel] = []  # local functions that are being walked through
+        self.defined: set[LoopLabel] = set()  # all local functions
+        self.popped: dict[Var, tuple[Slot, Slot | None]] = {}
+        self._jumps: dict[LoopLabel, _Jumps] = {}
+
+    # ---- variables
+
+    def tick(self) -> int:
+        """The next moment."""
+        self.clock += 1
+        return self.clock
+
+    def place(self, atom: Atom) -> Place | None:
+        """The knowledge of an operand; None if it is no object that can change."""
+        return self.places.get(atom) if isinstance(atom, Var) else None
+
+    def objects(self, atom: Atom) -> Objects:
+        """The objects that an operand may be."""
+        found = self.place(atom)
+        return NONE if found is None else found.objects
+
+    def missed(self, atom: Atom) -> Change | None:
+        """A change that the value of an operand has missed."""
+        found = self.place(atom)
+        return None if found is None else found.missed or self.state.missed(found.objects, found.time)
+
+    def bind(self, target: Var, objects: Objects, slot: Slot | None = None, missed: Change | None = None) -> None:
+        """Let a variable be these objects from now on."""
+        if objects and self.kind(target) is not Kind.PLAIN:
+            self.places[target] = Place(objects, self.tick(), missed, slot)
+        else:
+            self.places.pop(target, None)
+
+    def bind_new(self, target: Var) -> None:
+        """Let a variable be an object of which nothing else knows."""
+        kind = self.kind(target)
+        if kind is Kind.PLAIN:
+            self.places.pop(target, None)
+        else:
+            self.bind(target, frozenset({Object(True, kind is Kind.ARRAY, is_cell=kind is Kind.CELL)}))
+
+    def kind(self, variable: Var) -> Kind:
+        """The kind of a variable's values."""
+        return self.meanings.kind(variable) or Kind.UNKNOWN
+
+    def read(self, atom: Atom, span: Span | None, what: str = "read") -> None:
+        """An operand is read: it must have seen all changes."""
+        if isinstance(atom, Var) and atom in self.places and (change := self.missed(atom)) is not None:
+            self.mistake(self.written_name(atom), span, change, what)
+
+    def written_name(self, atom: Atom) -> str:
+        """The name by which a program writes an operand, or what it is a part of."""
+        seen: set[Atom] = set()
+        while isinstance(atom, Var) and atom not in seen:
+            seen.add(atom)
+            value = self.values.get(atom)
+            if not isinstance(value, Index | Attribute) or not isinstance(value.value, Var):
+                break
+            if is_written(atom.name, atom.span):
+                break
+            atom = value.value
+        return atom.name if isinstance(atom, Var) else "it"
+
+    def mistake(self, name: str, span: Span | None, change: Change, what: str = "read") -> None:
+        """Note a mistake, one for each place."""
+        key = (None if span is None else (span.line, span.column), name)
+        known = self.mistakes.get(key)
+        if known is None or known.change.is_sum:
+            self.mistakes[key] = Mistake(name, span, change, what)
+
+    # ---- blocks
+
+    def block(self, block: Block) -> list[Place] | None:
+        """Walk through a block. Gives what it yields; None if it leaves."""
+        for binding in block.bindings:
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise TooLong
+            self._binding(binding)
+        match block.terminator:
+            case Yield(values):
+                return [self.handed(v) for v in values]
+            case Next(label, values):
+                self._jumps[label].nexts.append((self.state.copy(), [self.handed(v) for v in values]))
+            case Exit(label, values, span):
+                if label in self.active:
+                    for value in values:
+                        self.read(value, span)
+                self._jumps[label].exits.append((self.state.copy(), [self.handed(v) for v in values]))
+            case Dead():
+                pass
+        return None
+
+    def run(self, function: Function) -> Place | None:
+        """Walk through the body of a local function, and give its result; None if it does not return."""
+        self.active.append(function.label)
+        self.defined.add(function.label)
+        jumps = self._jumps[function.label] = _Jumps()
+        self.block(function.body)
+        self.active.pop()
+        if not jumps.exits:
+            return None
+        now = self.tick()
+        self.state = joined_states([state for state, _ in jumps.exits], now)
+        return _joined([handed[0] for _, handed in jumps.exits], now)
+
+    def handed(self, atom: Atom) -> Place:
+        """An operand as it goes on to another block."""
+        found = self.place(atom)
+        if found is None:
+            return Place(NONE, self.clock)
+        return attrs.evolve(found, missed=self.missed(atom))
+
+    def _binding(self, binding: Binding) -> None:
+        targets, value = binding.targets, binding.value
+        if targets and all(self.meanings.kind(t) is None for t in targets) and not _is_control(value):
+            return  # it does not run
+        for target in targets:
+            self.values[target] = value
+            self.moments[target] = self.tick()
+        match value:
+            case If():
+                self._if(targets, value)
+            case Loop():
+                self._loop(targets, value)
+            case ForEach():
+                self._for(targets, value)
+            case PatternMatch():
+                self._match(targets, value)
+            case _:
+                self._effect(self, targets, value)
+
+    def arrive(self, targets: Sequence[Var], paths: Sequence[tuple[State, list[Place]]]) -> None:
+        """Go on after one of several paths, with what they hand over."""
+        if not paths:
+            return
+        now = self.tick()
+        self.state = joined_states([state for state, _ in paths], now)
+        for position, target in enumerate(targets):
+            handed = [values[position] for _, values in paths]
+            objects: Objects = frozenset().union(*(p.objects for p in handed))
+            self.bind(target, objects, None, next((p.missed for p in handed if p.missed is not None), None))
+
+    def _if(self, targets: tuple[Var, ...], value: If) -> None:
+        paths: list[tuple[State, list[Place]]] = []
+        for arm in value.arms:
+            self.block(arm.condition)
+            before = self.state.copy()
+            handed = self.block(arm.body)
+            if handed is not None:
+                paths.append((self.state, handed))
+            self.state = before
+        handed = self.block(value.orelse)
+        if handed is not None:
+            paths.append((self.state, handed))
+        self.arrive(targets, paths)
+
+    def _match(self, targets: tuple[Var, ...], value: PatternMatch) -> None:
+        self.read(value.value, value.span)
+        paths: list[tuple[State, list[Place]]] = []
+        for case in value.cases:
+            before = self.state.copy()
+            self.pattern(case.pattern, self.objects(value.value))
+            if case.guard is not None:
+                self.block(case.guard)
+            handed = self.block(case.body)
+            if handed is not None:
+                paths.append((self.state, handed))
+            self.state = before
+        self.arrive(targets, paths)
+
+    def pattern(self, pattern: Pattern, objects: Objects) -> None:
+        """Bind the variables of a pattern."""
+        match pattern:
+            case CapturePattern(variable, inner):
+                self.bind(variable, objects)
+                self.pattern(inner, objects)
+            case TuplePattern(items):
+                for position, item in enumerate(items):
+                    step = Step(position) if pattern.star is None else self.any_step()
+                    self.pattern(item, self.contents(objects, step))
+            case ClassPattern(_, items, keywords):
+                for position, item in enumerate(items):
+                    self.pattern(item, self.contents(objects, Step(position)))
+                for name, item in keywords:
+                    self.pattern(item, self.contents(objects, Step(name)))
+            case OrPattern(alternatives):
+                for one in alternatives:
+                    self.pattern(one, objects)
+            case _:
+                pass
+
+    def any_step(self) -> Step:
+        """A step to any part."""
+        return Step(None, None, self.tick())
+
+    @staticmethod
+    def undecorated(function: object) -> Definition | None:
+        """The meaning of a Python function that is read as if it was decorated."""
+        is_read = isinstance(function, FunctionType) and undecorated.is_read(function)
+        return undecorated.definition(function) if is_read else None  # type: ignore[arg-type]
+
+    def contents(self, objects: Objects, step: Step) -> Objects:
+        """The objects in others at a step."""
+        return frozenset(o for one in objects for o in self.state.contents_at(one, step))
+
+    # ---- loops
+
+    def rounds(self, label: LoopLabel, first: list[Place], round_: Callable[[list[Place]], bool]) -> _Jumps:
+        """Walk through some rounds of a loop. `round_` walks through one, and says whether there may be another."""
+        jumps = self._jumps[label] = _Jumps()
+        handed, self.depth = first, self.depth + 1
+        for _ in range(ROUNDS if self.depth < 3 else 2):
+            jumps.nexts.clear()
+            before = self.state.last
+            again = round_(handed)
+            if not jumps.nexts or not again:
+                break
+            now = self.tick()
+            self.state = joined_states([state for state, _ in jumps.nexts], now)
+            following = [_joined([values[i] for _, values in jumps.nexts], now) for i in range(len(handed))]
+            if self.state.last == before and all(
+                a.objects <= b.objects for a, b in zip(following, handed, strict=True)
+            ):
+                break
+            handed = following
+        self.depth -= 1
+        return jumps
+
+    def _enter(self, parameters: Sequence[Var], handed: Sequence[Place]) -> None:
+        for parameter, place in zip(parameters, handed, strict=True):
+            self.moments[parameter] = self.tick()
+            self.bind(parameter, place.objects, None, place.missed)
+
+    def _loop(self, targets: tuple[Var, ...], value: Loop) -> None:
+        def round_(handed: list[Place]) -> bool:
+            self._enter(value.parameters, handed)
+            self.block(value.body)
+            return True
+
+        jumps = self.rounds(value.label, [self.handed(v) for v in value.initial], round_)
+        self.arrive(targets, jumps.exits)
+
+    def _for(self, targets: tuple[Var, ...], value: ForEach) -> None:
+        self.read(value.iterable, value.span)
+        whole = self.place(value.iterable)
+        source = None if whole is None else whole.source or Source(whole.objects)
+        began, seen = self.clock, list[Step]()
+        ended: list[tuple[State, list[Place]]] = []
+
+        def round_(handed: list[Place]) -> bool:
+            ended.append((self.state.copy(), handed))
+            self._enter(value.parameters, handed)
+            step = self.any_step()
+            if source is not None:
+                step = self._element(value.element, source, value.body)
+            seen.append(step)
+            self.block(value.body)
+            for state, _ in self._jumps[value.label].nexts if source is not None else ():
+                self._unchanged(value, source, state, began, seen)
+            return True
+
+        jumps = self.rounds(value.label, [self.handed(v) for v in value.initial], round_)
+        self.arrive(targets, [*ended, *jumps.nexts, *jumps.exits])
+
+    def _element(self, element: Var, source: Source, body: Block) -> Step:
+        """Bind the element of a round; the variable of `enumerate` is the step to it."""
+        step = self.any_step()
+        if source.several:
+            self.places[element] = Place(NONE, self.tick(), source=source, step=step)
+            counter = _counter(body, element) if source.is_counted else None
+            return step if counter is None else step_of_counter(counter, step)
+        objects = self.contents(source.objects, step)
+        self.bind(element, objects, Slot(source.objects, step))
+        return step
+
+    def _unchanged(self, loop: ForEach, source: Source | None, state: State, since: int, seen: list[Step]) -> None:
+        """The iterable of a loop must not change before its later rounds, except for the element at hand."""
+        for part in () if source is None else (source, *(s for s in source.several if s is not None)):
+            change = state.missed(part.objects, since)
+            if change is not None and not any(step in seen for step in change.steps):
+                self.mistake("the iterable", loop.span, change, "iterated")
+
+
+def _joined(handed: list[Place], now: int) -> Place:
+    objects: Objects = frozenset().union(*(p.objects for p in handed))
+    return Place(objects, now, next((p.missed for p in handed if p.missed is not None), None))
+
+
+def step_of_counter(counter: Var, step: Step) -> Step:
+    """The step to the elements of a round, whose number is a variable."""
+    return Step(None, counter, step.time)
+
+
+def _is_control(value: Expr) -> bool:
+    return isinstance(value, If | Loop | ForEach | PatternMatch)
+
+
+def _counter(body: Block, element: Var) -> Var | None:
+    """The first variable that the element of a loop is unpacked to."""
+    for binding in body.bindings:
+        if isinstance(binding.value, Unpack) and binding.value.value is element:
+            return binding.targets[0]
+    return None
