@@ -30,6 +30,7 @@ def average(
     keepdims=False,  # relay: static
 ):
     """sum(a w) / sum(w); with `returned` also the sum of the weights."""
+    a = np.asarray(a)
     if weights is None:
         mean = np.mean(a, axis=axis, keepdims=keepdims)
         if returned:

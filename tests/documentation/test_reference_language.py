@@ -495,6 +495,20 @@ CLAIMS = [
         (2 << 40, 1 << 40),
     ),
     Claim(
+        "So it is in the rounds of a loop, and with the elements of a list that grows.",
+        "k = b\nxs = [b]\nfor v in c:\n    k = a if v > 2.0 else k\n    if v > 1.5:\n        xs.append(a)\n"
+        "return (k << 40) + (b if k > 5 else a), xs[0] << 40",
+        (np.int64(1), np.int32(1), X),
+        (1 + (1 << 40), 1 << 40),
+    ),
+    Claim(
+        "A list or tuple of numbers or arrays is an array there, also a list whose length is computed: `np.mean(waits)`.",
+        "waits = []\nfor v in a:\n    if v > 1.5:\n        waits.append(v)\n"
+        "return np.mean(waits), np.max((a[0], 1.5)), np.concatenate([[0.0], waits])",
+        (X,),
+        (3.0, 1.5, [0.0, 2.0, 4.0]),
+    ),
+    Claim(
         "A float is stored in an array of integers only after `x.astype(..)`.",
         "a[0] = b\nreturn a",
         (N, np.float64(1.5)),
@@ -566,6 +580,12 @@ CLAIMS = [
         "b = a > 1.0\nreturn b + b, b * b, b.max(), np.minimum(b, b), b == 0, np.maximum(b, 2)",
         (X,),
         ([False, True, True], [False, True, True], True, [False, True, True], [True, False, False], [2, 2, 2]),
+    ),
+    Claim(
+        "Python's `sum` counts them.",
+        "return sum(v > 1.5 for v in a), sum([a[0] > 0.5, a[1] > 2.5])",
+        (X,),
+        (2, 1),
     ),
     Claim(
         "The sum and product of two single booleans, integers in Python and booleans in NumPy, are errors: `int(a > 0)`.",

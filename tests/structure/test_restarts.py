@@ -30,6 +30,7 @@ RESTARTS = {
     "CalledAtSizes": "chosen_before_sizes known_size_first",
     "LoopUnrolls": "taken_apart taken_apart",
     "ResultIsKnown": "crossed",
+    "IntegersWiden": "followed_down walked",
     "NumbersSpecialize": "parts_of_different_types",
     "FirstRoundDiffers": "squared_steps",
     "RelayError": "american_put configured_transformer configured_transformer configured_transformer "

@@ -129,6 +129,9 @@ class Engine(Protocol):
     ) -> Instance:
         """The instance of a function for these arguments."""
 
+    def array(self, checker: Checker, out: TypedBlockBuilder, value: AbstractValue, span: Span | None) -> AbstractValue:
+        """`np.array(value)`."""
+
     def function_value(
         self,
         checker: Checker,

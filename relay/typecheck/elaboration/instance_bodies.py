@@ -334,7 +334,7 @@ class InstanceElaboration:
         if self.request.packs:
             found = self._pack_functions(out, found, span)
         if function.label in checker.decisions.choosing_texts:
-            found = texts.of_run(checker, out, found, span)
+            found = labels.as_numbers(texts.of_run(checker, out, found, span), span)
         elif not self.is_entry:
             found = self._without_labels(found, span)
         elif labels.labels_key(found) is not None:
@@ -359,14 +359,15 @@ class InstanceElaboration:
         paths."""
         entity = labels.with_plain_numbers(entity)
         if self.exits and labels.labels_key(entity) != labels.labels_key(labels.with_plain_numbers(self.exits[0])):
-            if texts.holds_text(entity) and texts.holds_text(self.exits[0]):
+            both = entity, self.exits[0]
+            if all(map(texts.holds_text, both)) or all(map(labels.holds_members, both)):
                 raise TextsDiffer(self.function.label)
             where = tuple(Label(at, "another path returns others") for at, _ in self.declared_at[:1] if at is not None)
             raise TypeMismatch(
                 f"the members of enumerations in the result of {self.function.name} differ between paths",
                 span,
                 labels=where,
-                help="they are known at compile time: choose by a static condition, or return a number",
+                help="they are known at compile time: let the enumeration be an IntEnum, whose members are numbers",
             )
         if texts.holds_text(entity):
             self.instance.returned_text = self.function.label

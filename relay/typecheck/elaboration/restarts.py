@@ -10,7 +10,7 @@ import attrs
 
 from relay.errors import Span
 from relay.ir.expr import LoopLabel
-from relay.ir.types import Type
+from relay.ir.types import BaseType, Type
 
 Place: TypeAlias = tuple[LoopLabel, tuple[int, ...]]
 """A parameter of a loop, or a component of one; or the result of a function, or, at -1, one of its parameters."""
@@ -33,6 +33,7 @@ class Assumptions:
     candidates: frozenset[ArgumentPlace] = frozenset()  # arguments that are static where their values are needed
     growing: set[Place | None] = attrs.field(factory=set)
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
+    widened: dict[Place | None, BaseType] = attrs.field(factory=dict)  # integers that larger ones join; None: in lists
     specializing: set[ParameterPlace] = attrs.field(factory=set)
     holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
     labeled: list[object] = attrs.field(factory=list)  # results of the program that hold strings which are known
@@ -66,8 +67,14 @@ class Assumptions:
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled, self.idle)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
-        found_types = dict(self.results), frozenset(self.elements), frozenset(self.optional), frozenset(self.cells)
-        return (*places, *parameters, *functions, *loops, varying, *found_types)
+        found_types = (
+            dict(self.results),
+            dict(self.widened),
+            frozenset(self.elements),
+            frozenset(self.optional),
+            frozenset(self.cells),
+        )
+        return (*places, *parameters, *functions, *loops, varying, dict(self.widened), *found_types)
 
     @property
     def has_nested_growth(self) -> bool:
@@ -266,3 +273,15 @@ class SizeVaries(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.varying.setdefault(self.place, set()).update(self.axes)
+
+
+class IntegersWiden(Restart):
+    """A place that has been passed already with integers of one dtype gets those of another one: they have the dtype
+    that holds both. None: the elements of lists."""
+
+    def __init__(self, place: Place | None, dtype: BaseType) -> None:
+        super().__init__()
+        self.place, self.dtype = place, dtype
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.widened[self.place] = self.dtype

@@ -13,6 +13,7 @@ from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
+from relay.typecheck.elaboration.expressions import dtype_promotion
 from relay.typecheck.elaboration.restarts import IsOptional, ListGrows
 from relay.typecheck.elaboration.values.expansion import expand
 
@@ -71,6 +72,10 @@ def _with_varying(
     value = checker.materialize(out, entity, span)
     if (axes := checker.decisions.varying.get((label, path))) is not None:
         value = data_dependent.widen_axes(checker, out, value, axes, span)
+    if written is None:
+        value = dtype_promotion.at_place(checker, out, value, (label, path), span)
+        dtype_promotion.refuse_smaller(value.type, expected, (label, path))
+        value = dtype_promotion.fitted_value(checker, out, value, expected, span)
     may_vary = set(data_dependent.any_axes(written))
     data_dependent.refuse_sizes(checker, value.type, expected, (label, path), None if by_sizes else may_vary)
     return value

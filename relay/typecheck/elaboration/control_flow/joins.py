@@ -153,7 +153,7 @@ class Join:
             self.checker.materialize(out, weak_types.free_count(self.checker, out, e), span)
             for e, (out, _, span) in zip(entities, self.paths, strict=True)
         ]
-        typed = dtype_promotion.widened_values(self.checker, [out for out, _, _ in self.paths], typed)
+        typed = dtype_promotion.on_all_paths(self.checker, [out for out, _, _ in self.paths], typed)
         typed = self._pack_path_sizes(
             typed, {*named, *(a for t in typed for a in self.checker.sizes.axes_of_any.get(t.atom, ()))}
         )

@@ -38,6 +38,7 @@ from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import (
     FirstRoundDiffers,
+    IntegersWiden,
     IsOptional,
     ListGrows,
     LoopUnrolls,
@@ -50,6 +51,7 @@ from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import is_integer_member
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
 
@@ -117,10 +119,12 @@ class LoopState:
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (PythonObject, *FUNCTIONS)):
-            passes = not isinstance(entity, PythonObject) or is_function(entity.value) or is_text(entity)
+            of_run = is_text(entity) or is_integer_member(entity)
+            passes = not isinstance(entity, PythonObject) or is_function(entity.value) or of_run
             if not passes or self._kept.keeps(place[0], place[1:]):
                 return entity
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), self.span)
+        typed = dtype_promotion.at_place(self.checker, out, typed, (self.label, place), self.span)
         self._of_any[place] = self.checker.sizes.axes_of_any.get(typed.atom, ())
         if (axes := self.checker.decisions.varying.get((self.label, place))) is not None:
             typed = data_dependent.widen_axes(self.checker, out, typed, axes, self.span)
@@ -290,8 +294,6 @@ class LoopState:
             entity = dynamic_lists.as_growing(self.checker, out, entity, span)
             self._note_growth(expected, entity)
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), span)
-        if (holder := tensor_type(expected)) is not None and tensor_type(typed) is not None:
-            typed = dtype_promotion.as_wide_integer(self.checker, out, typed, holder)
         typed = data_dependent.packed_value(self.checker, out, typed, self.checker.escaping, expected.type, span)
         named = self.checker.axes_of_any_size(name) if len(place) == 1 else ()
         may = {*named, *self._of_any[place]}
@@ -299,6 +301,10 @@ class LoopState:
         if new := varying - self.checker.decisions.varying.get((self.label, place), set()):
             self._restarts += [SizeVaries(around, new) for around in self._enclosing_places(place)]
             return
+        if (wider := dtype_promotion.missing_dtype(typed.type, expected.type)) is not None:
+            self._restarts += [IntegersWiden(around, wider) for around in self._enclosing_places(place)]
+            return
+        typed = dtype_promotion.fitted_value(self.checker, out, typed, expected.type, span)
         dynamic_lists.refuse_lengths(self.checker, typed.type, expected.type)
         self.may_change = self.may_change or not conditional_types.is_same_type(typed.type, expected.type)
         try:

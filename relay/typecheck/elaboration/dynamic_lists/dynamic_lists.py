@@ -62,7 +62,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import operators, weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.restarts import ListGrows, Place, RoundsDiffer
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import erase_forms, flat_shape
@@ -189,6 +189,7 @@ def new_cell(
         typed = checker.constant(out, value, base.base)
     else:
         made, value = value, data_dependent.pack_sizes(checker, out, value, None, element, span)
+        value = dtype_promotion.as_element(checker, out, value, element, span)
         typed = checker.materialize(out, weak_types.free_count(checker, out, value), span)
     if checker.frame.filling and isinstance(made, DynamicValue):
         _refuse_sizes_of_rounds(checker, made)

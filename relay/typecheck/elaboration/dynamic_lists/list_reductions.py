@@ -20,10 +20,13 @@ from relay.ir.expr import (
 )
 from relay.ir.sizes.facts import mentions_made
 from relay.ir.types import (
+    BOOL,
+    INT32,
     INT64,
     Kind,
     TensorType,
     Unknown,
+    prune,
     scalar,
     show,
 )
@@ -39,7 +42,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions import dtype_promotion, operators
 from relay.typecheck.unification import is_known, resolve
 
 
@@ -80,16 +83,17 @@ def total(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span
         checker.unify_at(dynamic_lists.element_type(xs), element, span, "an element of the list")
     if not isinstance(element, TensorType):
         raise TypeCheckError(f"sum needs a list of tensors, found {show(resolve(xs.type))}", span)
-    attributes: dict[str, object] = {"shape": element.shape, "dtype": element.base}
+    attributes: dict[str, object] = {
+        "shape": element.shape,
+        "dtype": INT32 if prune(element.base) == BOOL else element.base,
+    }
     zero = operators.apply(checker, out, lookup("zeros"), [], attributes, span, [])
-    return fold(
-        checker,
-        out,
-        xs,
-        zero,
-        lambda body, value, x: operators.apply(checker, body, lookup("add"), [value, x], {}, span, []),
-        span,
-    )
+
+    def step(body: TypedBlockBuilder, value: DynamicValue, x: AbstractValue) -> DynamicValue:
+        x = dtype_promotion.truth_as_integer(checker, body, x, span)
+        return operators.apply(checker, body, lookup("add"), [value, x], {}, span, [])
+
+    return fold(checker, out, xs, zero, step, span)
 
 
 def list_extremum(

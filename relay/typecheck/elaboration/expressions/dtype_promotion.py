@@ -18,7 +18,7 @@ import numpy as np
 
 from relay.errors import Span
 from relay.ir.expr import OpCall
-from relay.ir.types import BASE_TYPES, BOOL, INT32, BaseClass, BaseType, TensorType, Unknown, prune
+from relay.ir.types import BASE_TYPES, BOOL, INT32, BaseClass, BaseType, TensorType, TupleType, Type, Unknown, prune
 from relay.operator import Operator, lookup
 from relay.operator.relation import BaseSignature
 from relay.typecheck.elaboration.abstract_values import (
@@ -26,9 +26,12 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     Number,
     PythonNumber,
+    Tuple,
     TypedBlockBuilder,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.expressions import weak_types
+from relay.typecheck.elaboration.restarts import IntegersWiden, Place
 from relay.typecheck.unification import resolve
 
 _FLOATS = frozenset({BaseClass.FLOAT})
@@ -95,6 +98,15 @@ def booleans_as_numbers(
     ]
 
 
+def truth_as_integer(
+    checker: Checker, out: TypedBlockBuilder, operand: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """The operand that Python's `sum` adds: booleans count as 0 and 1, since it begins with 0."""
+    if isinstance(operand, DynamicValue) and base_of(operand) == BOOL:
+        return convert(checker, out, operand, INT32, span)
+    return operand
+
+
 def _is_small(operand: AbstractValue) -> bool:
     """True for a number by which booleans are shifted within an int32: NumPy's become int64."""
     return type(operand) is PythonNumber and isinstance(operand.value, int) and -1 < operand.value < 31
@@ -133,32 +145,6 @@ def stored_value(
     if not _is_whole(base) or base == wanted or not (_is_float(wanted) or common_integer_dtype(base, wanted) == wanted):
         return value
     return convert(checker, out, value, wanted, span)
-
-
-def widened_values(
-    checker: Checker, outs: Sequence[TypedBlockBuilder], values: Sequence[DynamicValue]
-) -> list[DynamicValue]:
-    """Values of several paths that meet, each with the end of its path: integers of several dtypes in the one that has
-    the values of all, as the operands of an operator."""
-    bases = [base_of(value) for value in values]
-    common: Base | None = bases[0]
-    for base in bases[1:]:
-        common = common_integer_dtype(common, base)
-    if common is None or BOOL in bases or all(base == common for base in bases):
-        return list(values)
-    return [
-        value if base == common else convert(checker, out, value, common, value.atom.span)
-        for out, value, base in zip(outs, values, bases, strict=True)
-    ]
-
-
-def as_wide_integer(checker: Checker, out: TypedBlockBuilder, value: DynamicValue, holder: TensorType) -> DynamicValue:
-    """A value for a variable of this type: integers in its dtype, if that has all of their values."""
-    base, wanted = base_of(value), prune(holder.base)
-    is_wider = isinstance(wanted, BaseType) and wanted != base and common_integer_dtype(base, wanted) == wanted
-    if not is_wider or base == BOOL:
-        return value
-    return convert(checker, out, value, wanted, value.atom.span)  # type: ignore[arg-type]
 
 
 def common_integer_dtype(left: Base | None, right: Base | None) -> BaseType | None:
@@ -211,3 +197,96 @@ def _is_open_integer(base: Base | None) -> bool:
 
 def _is_float(base: Base) -> bool:
     return base.is_float if isinstance(base, BaseType) else base.classes == _FLOATS
+
+
+# ---- integers of two dtypes at one place: on several paths, in the rounds of a loop, among the results of a function
+#
+#      E |- i : Tensor[b, s]   E |- k : Tensor[c, s] on another path
+#     --------------------------------------------------------------- (b, c integers, d holds the values of both)
+#      E |- cast_d(i), cast_d(k) : Tensor[d, s]
+#
+# `argmax` counts in an int32, and NumPy's indices are int64. A place that has been passed already with the smaller
+# dtype begins again with the larger one.
+
+
+def on_all_paths(
+    checker: Checker,
+    outs: Sequence[TypedBlockBuilder],
+    values: Sequence[DynamicValue],
+) -> list[DynamicValue]:
+    """The values of several paths in the dtype that holds the integers of all of them."""
+    wanted: BaseType | None = None
+    for base in map(_integer_dtype, (value.type for value in values)):
+        if base is not None:
+            wanted = base if wanted is None else common_integer_dtype(wanted, base)
+            if wanted is None:  # int64 and uint64
+                return list(values)
+    if wanted is None:
+        return list(values)
+    return [_widened(checker, out, v, wanted, v.atom.span) for out, v in zip(outs, values, strict=True)]
+
+
+def missing_dtype(found: Type, expected: Type) -> BaseType | None:
+    """The dtype that a place needs for a value of another dtype; None where its own one will do, or none does."""
+    base, own = _integer_dtype(found), _integer_dtype(expected)
+    wider = common_integer_dtype(base, own)
+    return None if wider == own else wider
+
+
+def fitted_value(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, expected: Type, span: Span | None
+) -> DynamicValue:
+    """A value in the dtype of the place that it goes to, if that holds all integers of its own one."""
+    own = _integer_dtype(expected)
+    if own is None or common_integer_dtype(_integer_dtype(value.type), own) != own:
+        return value
+    return _widened(checker, out, value, own, span)
+
+
+def at_place(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, place: Place | None, span: Span | None
+) -> DynamicValue:
+    """A value at a place, in the dtype that later ones need. None: an element of a list."""
+    wanted = checker.decisions.widened.get(place)
+    return value if wanted is None else _widened(checker, out, value, wanted, span)
+
+
+def refuse_smaller(found: Type, expected: Type, place: Place | None) -> None:
+    """Start again where a place got a smaller dtype from an earlier value."""
+    if (wider := missing_dtype(found, expected)) is not None:
+        raise IntegersWiden(place, wider)
+
+
+def as_element(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, element: Type, span: Span | None
+) -> AbstractValue:
+    """A value as an element of a list. Starts again where the list has smaller integers already: from then on all lists
+    have the larger ones."""
+    known = prune(element)
+    match value:
+        case Tuple(items, form):
+            same = isinstance(known, TupleType) and len(known.items) == len(items)
+            types: Sequence[Type] = known.items if same and isinstance(known, TupleType) else [element] * len(items)
+            parts = (as_element(checker, out, i, t, span) for i, t in zip(items, types, strict=True))
+            return Tuple(tuple(parts), form)
+        case DynamicValue() if _integer_dtype(value.type) is not None:
+            value = at_place(checker, out, value, None, span)
+            refuse_smaller(value.type, element, None)
+            return fitted_value(checker, out, value, element, span)
+        case _:
+            return value
+
+
+def _widened(
+    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, wanted: BaseType, span: Span | None
+) -> DynamicValue:
+    if weak_types.is_weak(value):
+        return weak_types.cast_weak(checker, out, value, wanted, span)
+    base = _integer_dtype(value.type)
+    return value if base is None or base == wanted else convert(checker, out, value, wanted, span)
+
+
+def _integer_dtype(type_: Type) -> BaseType | None:
+    known = prune(type_)
+    base = prune(known.base) if isinstance(known, TensorType) else None
+    return base if isinstance(base, BaseType) and not base.is_float and base != BOOL else None

@@ -27,6 +27,8 @@ from relay.ir.types import (
     FunctionType,
     Kind,
     QuantifiedType,
+    RefType,
+    StackType,
     TensorType,
     TupleType,
     Type,
@@ -57,6 +59,7 @@ from relay.typecheck.elaboration.expressions.operator_relations import (
 )
 from relay.typecheck.elaboration.schemes import rank_polymorphism
 from relay.typecheck.elaboration.values import axis_names, range_numbers
+from relay.typecheck.elaboration.values.labels import as_number
 from relay.typecheck.guards import DataDependentGuard
 from relay.typecheck.relations import EmptyAxis
 from relay.typecheck.unification import Clash, flat_shape, is_known, resolve, unknowns
@@ -81,6 +84,7 @@ def apply(
 
     Raises TypeMismatch or ShapeError at `span`, with the operands' types as notes.
     """
+    operands = [as_array(checker, out, as_number(operand, span), span) for operand in operands]
     numbers = dtype_promotion.booleans_as_numbers(checker, out, operator, operands, span)
     if numbers is not None:
         result = apply(checker, out, operator, numbers, attributes, span, described)
@@ -183,8 +187,6 @@ def _operand(
         return None
     if isinstance(entity, PythonObject) and isinstance(entity.value, bool):
         return bool_value(entity.value, span)
-    if isinstance(entity, Tuple) and is_list_of_numbers(entity):
-        return array_of(checker, out, entity, span)
     if isinstance(entity, Tuple | PythonObject) or not isinstance(entity, DynamicValue):
         what = kind_of(entity)
         instead = {"add": "make one of two by `(*a, *b)`", "multiply": "repeat it by `[x for _ in range(n)]`"}
@@ -215,22 +217,40 @@ def _operand(
     return entity
 
 
-def array_of(checker: Checker, out: TypedBlockBuilder, entity: Tuple, span: Span | None) -> DynamicValue:
-    """A list of numbers as an array."""
-    rows = [array_of(checker, out, item, span) if isinstance(item, Tuple) else item for item in entity.items]
-    return apply(checker, out, lookup("stack"), rows, {"axis": 0}, span, [])
+def as_array(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, tuples: bool = False
+) -> AbstractValue:
+    """A list that stands for an array, as in `np.tanh([1.0, 2.0])`, as that array; all else as it is. `tuples`: so does
+    a tuple, for NumPy's functions; with Python's operators it is a mistake."""
+    return checker.engine.array(checker, out, entity, span) if _stands_for_array(entity, tuples) else entity
 
 
-def is_list_of_numbers(entity: Tuple) -> bool:
-    """True if this is a list that stands for an array, as in `np.tanh([1.0, 2.0])`: of numbers, or of such lists."""
-    if entity.form is None or entity.form.cls is not list or not entity.items:
-        return False
-    return all(
-        isinstance(item, Number)
-        or (isinstance(item, DynamicValue) and isinstance(prune(item.type), TensorType))
-        or (isinstance(item, Tuple) and is_list_of_numbers(item))
-        for item in entity.items
-    )
+def _stands_for_array(entity: AbstractValue, tuples: bool) -> bool:
+    """True for a list or tuple of numbers, of tensors, or of such lists."""
+    match entity:
+        case DynamicValue(_, type_):
+            return isinstance(prune(type_), StackType) and _holds_numbers(type_)
+        case Tuple(items, form) if items and (tuples if form is None else form.cls is list):
+            return all(isinstance(i, Number) or _stands_for_array(i, tuples) or _is_tensor(i) for i in items)
+        case _:
+            return False
+
+
+def _holds_numbers(type_: Type) -> bool:
+    """True for tensors, and for lists and tuples of nothing else."""
+    match prune(type_):
+        case TensorType() | Unknown():
+            return True
+        case StackType(inner) | RefType(inner):
+            return _holds_numbers(inner)
+        case TupleType(items, form):
+            return bool(items) and (form is None or form.cls is list) and all(map(_holds_numbers, items))
+        case _:
+            return False
+
+
+def _is_tensor(entity: AbstractValue) -> bool:
+    return isinstance(entity, DynamicValue) and isinstance(prune(entity.type), TensorType)
 
 
 def _tensor(typed: DynamicValue) -> TensorType:

@@ -41,6 +41,7 @@ from relay.typecheck.elaboration.library.library_calls import call_library
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_string, is_string_of_run, is_text
+from relay.typecheck.elaboration.values.labels import as_number
 
 LONGEST = 1 << 14
 """The largest number of bits of an integer while numbers are computed; no dtype holds more than 64."""
@@ -111,6 +112,8 @@ def apply_named(
         return masks.combine_masked(checker, out, name, operands, span)
     if name == "logical_not" and is_number(operands[0]):
         operands = [require_bool(checker, out, operands[0], span, "the operand of `not`")]
+    if not all(isinstance(o, PythonObject) for o in operands) or name not in ("equal", "not_equal"):
+        operands = [as_number(operand, span) for operand in operands]
     folded = _fold(checker, out, name, operands, span)
     if folded is None:
         folded = special_methods.operator(checker, out, name, operands, span)

@@ -125,7 +125,7 @@ def promote_operands(
         for position in (*weak, *counts):
             value = found[position]
             assert value is not None
-            found[position] = cast_weak(checker, out, value, target, span)
+            found[position] = cast_weak(checker, out, value, target, span, is_operand=True)
     return found
 
 
@@ -169,9 +169,15 @@ def _new_weak_base(checker: Checker, bases: Sequence[Unknown]) -> Unknown:
 
 
 def cast_weak(
-    checker: Checker, out: TypedBlockBuilder, value: DynamicValue, base: BaseType | Unknown, span: Span | None = None
+    checker: Checker,
+    out: TypedBlockBuilder,
+    value: DynamicValue,
+    base: BaseType | Unknown,
+    span: Span | None = None,
+    is_operand: bool = False,
 ) -> DynamicValue:
-    """A weak value in another base type, which follows it if it becomes a float."""
+    """A weak value in another base type, which follows it if it becomes a float. `is_operand`: it meets floats there,
+    which convert it also if it turns out to hold data's integers."""
     type_ = prune(value.type)
     assert isinstance(type_, TensorType)
     own, span = type_.base, span or value.atom.span
@@ -196,7 +202,7 @@ def cast_weak(
 
     checker.module.finishers.append(finish)
     if is_weak(value):
-        checker.defer(lambda: _follows(checker, own, base, span), span, "the dtype of a number")
+        checker.defer(lambda: _follows(checker, own, base, is_operand, span), span, "the dtype of a number")
     notes: tuple[dict[Any, Any], ...] = (checker.sizes.linear, checker.places_of_numbers, checker.sizes.axes_of_any)
     for known in notes:
         if value.atom in known:
@@ -222,7 +228,9 @@ def _checks(value: DynamicValue, source: object, target: object, span: Span | No
     return emitter.bindings
 
 
-def _follows(checker: Checker, own: object, base: object, span: Span | None) -> Sequence[Unknown] | None:
+def _follows(
+    checker: Checker, own: object, base: object, is_operand: bool, span: Span | None
+) -> Sequence[Unknown] | None:
     """The constraint between a weak base and that to which it is converted."""
     source, target = prune(own), prune(base)  # type: ignore[arg-type]
     if source is target or source == target:
@@ -235,9 +243,15 @@ def _follows(checker: Checker, own: object, base: object, span: Span | None) -> 
         return [u for u in (source, target) if isinstance(u, Unknown)]
     if checker.defaulting and (source == INT32 or (source == INT64 and getattr(target, "is_float", False))):
         return None
+    if is_operand and isinstance(source, BaseType) and not source.is_float and _is_float(target):
+        return None
     try:
         checker.solver.unify_base(source, target)
     except Clash as clash:
         reason = clash.reason or f"operands must have one dtype, found {target} and {source}"
         raise TypeMismatch(reason, span, help="convert one: x.astype(relay.Float32)") from None
     return None
+
+
+def _is_float(base: object) -> bool:
+    return base.is_float if isinstance(base, BaseType) else isinstance(base, Unknown) and base.classes == _FLOATS

@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.control_flow.optionals import may_be_none
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import intrinsics
+from relay.typecheck.elaboration.expressions import dtype_promotion, intrinsics
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.whole_numbers import whole_number
 from relay.typecheck.elaboration.library import ordering
@@ -241,6 +241,7 @@ def _total(call: Call, xs: AbstractValue) -> AbstractValue:
     if isinstance(only, Tuple):
         result: AbstractValue = PythonNumber(0, span)
         for position, part in enumerate(only.items):
+            part = dtype_promotion.truth_as_integer(checker, out, part, span)
             result = part if position == 0 else call.apply("add", result, part)
         return result
     return checker.engine.call_operator(checker, out, lookup("sum"), [only, PythonNumber(0, span)], (), span, [])

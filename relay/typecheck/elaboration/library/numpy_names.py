@@ -22,6 +22,7 @@ from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
+    GlobalFunction,
     Number,
     PythonNumber,
     PythonObject,
@@ -30,6 +31,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import checked_attribute, normalize_attribute, static_value
 from relay.typecheck.elaboration.library.numpy_signatures import (
@@ -39,7 +41,7 @@ from relay.typecheck.elaboration.library.numpy_signatures import (
     numpy_function,
     required_count,
 )
-from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.library.overloads import Call, find, implements
 from relay.typecheck.elaboration.members.subscripts import ranked_type
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -118,9 +120,7 @@ class _Call:
 
     def tensor(self, position: int = 0) -> DynamicValue:
         """An operand as a tensor."""
-        entity = self.operands[position]
-        if isinstance(entity, Tuple) and operators.is_list_of_numbers(entity):
-            entity = operators.array_of(self.checker, self.out, entity, self.span)
+        entity = operators.as_array(self.checker, self.out, self.operands[position], self.span, tuples=True)
         value = self.operands[position] = self.checker.materialize(self.out, entity, self.span)
         return value
 
@@ -136,6 +136,8 @@ def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> Abstra
     checker, out, span = site.site
     arguments = [expand(checker, out, a, span) if isinstance(a, DynamicValue) else a for a in site.arguments]
     operands, attributes = _bind_arguments(function, arguments, site.keywords, own, span, site.bound > 0)
+    if not _takes_sequence(function):
+        operands = [operators.as_array(checker, out, operand, span, tuples=True) for operand in operands]
     made = _Call(checker, out, function, operands, attributes, span, site.described)
     for name in [n for n in attributes if n not in function.operator.attributes and n not in _CHANGED]:
         _demand_harmless(function, name, attributes.pop(name), span)
@@ -148,6 +150,12 @@ def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> Abstra
     return checker.engine.call_operator(
         checker, out, function.operator, made.operands, list(made.attributes.items()), span, made.described
     )
+
+
+def _takes_sequence(function: NumpyFunction) -> bool:
+    """True if a list is not an array for a function, but several, or a shape."""
+    first = next(iter(inspect.signature(SIGNATURES[function.key]).parameters.values()))
+    return first.name in ("arrays", "shape") or first.kind is first.VAR_POSITIONAL
 
 
 def _bind_arguments(
@@ -281,7 +289,8 @@ def _adapt_concatenate(call: _Call) -> None:
     wanted = call.dtype()
     whole = call.operands[0]
     if isinstance(whole, Tuple):
-        parts = [call.checker.materialize(call.out, item, call.span) for item in whole.items]
+        arrays = [operators.as_array(call.checker, call.out, item, call.span, tuples=True) for item in whole.items]
+        parts = [call.checker.materialize(call.out, item, call.span) for item in arrays]
         if wanted is not None:
             parts = [_converted_part(call, part, wanted) for part in parts]
         if call.function.key == "concatenate" and "axis" in call.attributes and call.static_value("axis") is None:
@@ -306,6 +315,30 @@ def _adapt_like(call: _Call) -> None:
     wanted = call.dtype()
     if wanted is not None:
         call.cast_first_operand(wanted)
+
+
+def _full_like(call: _Call) -> AbstractValue | None:
+    """A number that is computed at run time fills the array, in its dtype."""
+    _adapt_like(call)
+    value = data_dependent.number_at_run_time(call.checker, call.out, call.attributes["value"], call.span)
+    type_ = tensor_type(call.tensor())
+    if not isinstance(value, DynamicValue) or is_constant_bool(value) is not None or type_ is None:
+        return None
+    filling = call.apply("cast", value, dtype=type_.base)
+    return call.apply("broadcast_to", filling, shape=flat_shape(type_.shape))
+
+
+def _choose(call: _Call) -> AbstractValue | None:
+    """Without values to choose from, the places where the condition holds."""
+    if len(call.operands) == 2:
+        raise TypeCheckError("np.where needs a value for 'y'", call.span)
+    if len(call.operands) == 3:
+        return None
+    meaning = find(np.nonzero)[0].definition
+    assert meaning is not None
+    return call.checker.engine.call_function(
+        call.checker, call.out, GlobalFunction(meaning), call.operands, (), call.span
+    )
 
 
 def _moments(call: _Call) -> None:
@@ -455,7 +488,9 @@ _RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
     "take": _adapt_take,
     "take_along_axis": _in_one_row,
     **dict.fromkeys(("concatenate", "stack"), _adapt_concatenate),
-    **dict.fromkeys(("zeros_like", "ones_like", "full_like"), _adapt_like),
+    **dict.fromkeys(("zeros_like", "ones_like", "empty_like"), _adapt_like),
+    "full_like": _full_like,
+    "where": _choose,
     **dict.fromkeys(("trace", "diagonal"), _planes),
     "linalg.norm": _norm,
     "linalg.outer": _vectors,

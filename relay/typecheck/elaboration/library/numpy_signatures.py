@@ -29,6 +29,8 @@ SIGNATURES: dict[str, Callable[..., None]] = {
     "eye": lambda N, M=None, k=0, dtype=None, order="C", *, device=None, like=None: None,
     "fix": lambda x, out=None: None,
     "flip": lambda m, axis=None: None,
+    "empty": lambda shape, dtype=None, order="C", *, device=None, like=None: None,
+    "empty_like": lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
     "full": lambda shape, fill_value, dtype=None, order="C", *, device=None, like=None: None,
     "full_like": lambda a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
     "linspace": lambda start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None: None,
@@ -69,7 +71,7 @@ SIGNATURES: dict[str, Callable[..., None]] = {
     "var": lambda a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=0: (
         None
     ),
-    "where": lambda condition, x, y, /: None,
+    "where": lambda condition, x=None, y=None, /: None,
     "zeros": lambda shape, dtype=None, order="C", *, device=None, like=None: None,
     "zeros_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
     "linalg.cholesky": lambda a, /, *, upper=False: None,
@@ -83,8 +85,8 @@ SIGNATURES: dict[str, Callable[..., None]] = {
 """NumPy's signatures; a default of an argument that an operator has no meaning for changes nothing."""
 
 
-_OPERATORS = {"ravel": "flatten", "fix": "trunc", "dot": "matmul"}
-"""The operators' names, where they differ."""
+_OPERATORS = {"ravel": "flatten", "fix": "trunc", "dot": "matmul", "empty": "zeros", "empty_like": "zeros_like"}
+"""The operators' names, where they differ. Nothing here has undefined elements."""
 
 
 METHODS = (

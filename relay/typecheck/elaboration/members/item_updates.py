@@ -46,6 +46,7 @@ from relay.typecheck.elaboration.members.subscripts import (
 )
 from relay.typecheck.elaboration.values import range_numbers, records
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import as_indices
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import flat_shape
 
@@ -69,6 +70,7 @@ def index_update(
     of this item."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
+    items = as_indices(entity, items, span)
     found = subscript_overloads(entity, "__setitem__")
     if isinstance(entity, Tuple) and (inside or not found):
         return update_structure(checker, out, entity, items, new, span, inside)

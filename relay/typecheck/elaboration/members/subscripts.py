@@ -44,6 +44,7 @@ from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.values import special_methods
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import as_indices
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import is_sized, tensor_type
@@ -74,6 +75,7 @@ def index(
     """`entity[items]`, by the overloads of `__getitem__` of its class."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
+    items = as_indices(entity, items, span)
     if isinstance(entity, Places):
         return Places(entity.value, tuple(items)) if entity.items is None else _refuse_second(span)
     if found := subscript_overloads(entity, "__getitem__"):

@@ -18,6 +18,7 @@ there; one that is reached in several is after a loop that runs once, which thes
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
@@ -514,7 +515,7 @@ class DecisionTree:
             self.checker.unify_at(entity.type, NONE, pattern.span, "the matched value")
             self._decide(occurrence, None, rows, out)
             return
-        if isinstance(literal, str) and not is_string(entity):
+        if isinstance(literal, enum.Enum) or (isinstance(literal, str) and not is_string(entity)):
             raise TypeCheckError(f"this pattern cannot match: the value is {describe_value(entity)}", pattern.span)
         self._chain(occurrence, entity, pattern, rows, out)
 

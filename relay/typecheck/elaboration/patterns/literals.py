@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
@@ -54,7 +55,7 @@ def is_something(entity: AbstractValue) -> bool:
     return type_ is not None and not isinstance(type_, Unknown) and type_ != NONE
 
 
-def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | str | None:
+def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | str | enum.Enum | None:
     """The literal that a pattern compares with. Raises TypeCheckError for anything else."""
     entity = atom_entity(context, pattern.value)
     match entity:
@@ -64,6 +65,8 @@ def literal_of(context: Context, pattern: ValuePattern) -> bool | int | float | 
             return None
         case PythonObject(str() as text):
             return text
+        case PythonObject(enum.Enum() as member):
+            return int(member) if isinstance(member, int) else member
         case DynamicValue(Constant(value)) if value.ndim == 0:
             return value.item()  # type: ignore[no-any-return]
         case PythonObject(value) if data.is_data_class(value):

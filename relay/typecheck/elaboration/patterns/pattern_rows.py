@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -98,6 +99,8 @@ def known_value(entity: AbstractValue) -> tuple[object] | None:
             return (entity.specialize(),)
         case PythonObject(None | str() as value):
             return (value,)
+        case PythonObject(enum.Enum() as member):
+            return (int(member) if isinstance(member, int) else member,)
         case DynamicValue():
             known = is_constant_bool(entity)
             return None if known is None else (known,)

@@ -7,6 +7,7 @@ They are not run-time values. A function gets a structure without them, and its 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import TypeGuard
 
 from relay.errors import Span, TypeCheckError
@@ -19,6 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
     LocalFunction,
     PythonNumber,
     PythonObject,
+    SliceItem,
     StaticNumber,
     TensorMethod,
     Tuple,
@@ -146,3 +148,39 @@ def _is_static(entity: AbstractValue) -> bool:
     if isinstance(entity, GlobalFunction | StaticNumber):
         return True
     return isinstance(entity, PythonObject) and entity.value is not None
+
+
+# ---- members that are integers: `class Op(IntEnum)`; where they meet numbers, or different ones meet, they are numbers
+
+
+def is_integer_member(entity: AbstractValue) -> bool:
+    """True for such a member."""
+    return as_number(entity, None) is not entity
+
+
+def as_number(entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """Such a member as its integer; all else as it is."""
+    if isinstance(entity, PythonObject) and isinstance(entity.value, enum.Enum) and isinstance(entity.value, int):
+        return PythonNumber(int(entity.value), span)
+    return entity
+
+
+def as_numbers(entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """A value, or structure, with integers in place of such members."""
+    if isinstance(entity, Tuple):
+        return Tuple(tuple(as_numbers(item, span) for item in entity.items), entity.form)
+    return as_number(entity, span)
+
+
+def as_indices(
+    whole: AbstractValue, items: Sequence[AbstractValue | SliceItem], span: Span | None
+) -> Sequence[AbstractValue | SliceItem]:
+    """The items of a subscript, with integers in place of such members; the keys of a dict stay what they are."""
+    if isinstance(whole, Tuple) and whole.form is not None and whole.form.cls is dict:
+        return items
+    return [item if isinstance(item, SliceItem) else as_number(item, span) for item in items]
+
+
+def holds_members(entity: AbstractValue) -> bool:
+    """True if a value is such a member, or holds one."""
+    return any(map(holds_members, entity.items)) if isinstance(entity, Tuple) else is_integer_member(entity)
