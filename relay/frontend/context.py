@@ -20,6 +20,7 @@ from relay.frontend.analysis.names import (
     Names,
     appended_tuples,
     assigned_names,
+    changed_sets,
     local_names,
     nonlocal_names,
     parameters_in_order,
@@ -197,6 +198,7 @@ class Context:
         self.errors: list[RelayError] = [] if parent is None else parent.errors
         self.updated: set[Var] = set() if parent is None else parent.updated  # what Python changes in place
         self.incomplete = False  # a mistake has left statements of this function out
+        self.changed_sets: set[int] = changed_sets(node) if parent is None else parent.changed_sets
         self.appended_tuples = appended_tuples(node.body) if isinstance(node, ast.FunctionDef) else {}
         self.changed_parameters: dict[str, Span] = {}  # whose items or length the function changes, and where first
         self.valued_return: Span | None = None

@@ -42,6 +42,20 @@ def lower_list(context: Context, items: Sequence[ast.expr], node: ast.expr) -> E
     return Apply(Static(Intrinsic("list"), span), tuple(context.atom(item) for item in items), (), span)
 
 
+def lower_set(context: Context, node: ast.Set | ast.SetComp | ast.Call) -> Expr:
+    """`{a, b}`, `{f(x) for x in xs}` and `set(xs)`, also of sets that their methods change."""
+    span = context.span(node)
+    whole: Atom
+    if isinstance(node, ast.Set):
+        whole = context.bind(lower_items(context, node.elts, node), "items", span)
+    elif isinstance(node, ast.SetComp):
+        whole = context.atom(ast.copy_location(ast.ListComp(node.elt, node.generators), node))
+    else:
+        whole = argument(context, node.args[0])
+    keywords = (("is_changed", Static(True, span)),) if id(node) in context.changed_sets else ()
+    return Apply(Static(set, span), (whole,), keywords, span)
+
+
 def lower_dict(context: Context, node: ast.Dict) -> Expr | Atom:
     """`{"w": w, **rest}`: a record, whose keys are known."""
     span = context.span(node)

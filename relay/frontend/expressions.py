@@ -6,7 +6,7 @@ import ast
 
 from relay.errors import FrontendError
 from relay.frontend import displays
-from relay.frontend.analysis.names import subscripted_name
+from relay.frontend.analysis.names import TAKING, subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_condition, lower_conditional
@@ -61,10 +61,8 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
             return lower_fstring(context, node)
         case ast.ListComp() | ast.DictComp():
             return lower_comprehension(context, node)
-        case ast.Set(elts=items):
-            span = context.span(node)
-            whole = context.bind(displays.lower_items(context, items, node), "items", span)
-            return Apply(Static(set, span), (whole,), (), span)
+        case ast.Set() | ast.SetComp():
+            return displays.lower_set(context, node)
         case ast.Dict():
             return displays.lower_dict(context, node)
         case ast.Lambda():
@@ -126,17 +124,18 @@ def _call(context: Context, node: ast.Call) -> Expr:
     if is_print(context, node):
         return lower_print(context, node)
     match node.func:
-        case ast.Attribute(value=ast.Name(id=name) as xs, attr="pop") if context.defines(name) and not node.keywords:
-            return lower_pop(context, xs, node)
-        case ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr="pop") if (
-            _is_variable(context, held) and not node.keywords
-        ):
-            return lower_pop_of_place(context, held, node)
-        case ast.Attribute(value=ast.Attribute(attr="value") as held, attr="pop") if not node.keywords:
-            return lower_pop_of_place(context, held, node)
+        case ast.Attribute(value=held, attr=method) if method in TAKING and not node.keywords:
+            if isinstance(held, ast.Name) and context.defines(held.id):
+                return lower_pop(context, held, node)
+            is_place = isinstance(held, ast.Subscript | ast.Attribute) and _is_variable(context, held)
+            if is_place or (isinstance(held, ast.Attribute) and held.attr == "value"):
+                assert isinstance(held, ast.Subscript | ast.Attribute)
+                return lower_pop_of_place(context, held, node)
         case ast.Name(id="any" | "all" as name) if _is_quantifier(context, node):
             assert isinstance(node.args[0], ast.GeneratorExp)
             return lower_quantifier(context, node.args[0], name == "any")
+        case ast.Name("set") if id(node) in context.changed_sets and node.args and not context.defines("set"):
+            return displays.lower_set(context, node)
     if displays.has_stars(node):
         return displays.lower_starred_call(context, node)
     if (items := lower_mapped(context, node)) is not None:

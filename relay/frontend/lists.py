@@ -52,12 +52,12 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
 
 
 def lower_pop_of_place(context: Context, held: ast.Subscript | ast.Attribute, node: ast.Call) -> Atom:
-    """`xs[i].pop(..)` and `r.value.pop(..)`, anywhere."""
+    """`xs[i].pop(..)` and `r.value.pop(..)`, anywhere, and the like."""
     found: list[Atom] = []
 
     def rest(old: Callable[[], Atom]) -> Atom:
         given = [context.atom(a) for a in node.args]
-        item, left = _pop_item(context, old(), given, context.span(node))
+        item, left = _pop_item(context, _method(node), old(), given, context.span(node))
         found.append(item)
         return left
 
@@ -99,21 +99,26 @@ def _change_place(
     context.emit((), SetAttribute(cell, "value", value, span))
 
 
-def _pop_item(context: Context, xs: Atom, given: list[Atom], span: Span) -> tuple[Var, Var]:
-    """The element that `pop` gives, and the list after it."""
+def _method(node: ast.Call) -> Intrinsic:
+    assert isinstance(node.func, ast.Attribute)
+    return Intrinsic(node.func.attr)
+
+
+def _pop_item(context: Context, method: Intrinsic, xs: Atom, given: list[Atom], span: Span) -> tuple[Var, Var]:
+    """The element that `pop` gives, and the list after it; of another such method likewise."""
     item, rest = Var("item", None, span), Var("list", None, span)
-    pair = Apply(Static(Intrinsic("pop"), span), (xs, *given), (), span)
+    pair = Apply(Static(method, span), (xs, *given), (), span)
     context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
     context.updated.add(rest)
     return item, rest
 
 
 def lower_pop(context: Context, xs: ast.Name, node: ast.Call) -> Atom:
-    """`xs.pop(..)`, anywhere: the element, while the variable gets the rest."""
+    """`xs.pop(..)` and the like, anywhere: the element, while the variable gets the rest."""
     span = context.span(node)
     context.change_list(xs.id)
     given = [context.atom(a) for a in node.args]
-    pair = Apply(Static(Intrinsic("pop"), span), (context.atom(xs), *given), (), span)
+    pair = Apply(Static(_method(node), span), (context.atom(xs), *given), (), span)
     item, rest = Var("item", None, span), Var(xs.id, None, span)
     context.emit((item, rest), Unpack(context.bind(pair, "popped", span), 2, span))
     context.updated.add(rest)

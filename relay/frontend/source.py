@@ -21,6 +21,7 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
+from relay.frontend.analysis.default_dicts import as_dicts
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
 from relay.frontend.analysis.ufunc_updates import as_assignments
@@ -142,6 +143,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
         raise FrontendError(f"{filename} cannot be parsed: {error}") from None
     as_assignments(tree)
     as_lists(tree)
+    as_dicts(tree)
     give_back(tree)
     file = SourceFile(source, tree)
     _parsed[filename] = file

@@ -216,6 +216,8 @@ def build(form: Form | None, values: Sequence[object]) -> object:
         return registered.unflatten(form.auxiliary, tuple(values))
     if is_named_tuple(form.cls):
         return form.cls(*values)
+    if (to_python := getattr(form.cls, "__relay_result__", None)) is not None:
+        return to_python(*values)
     if form.cls is types.SimpleNamespace:
         return types.SimpleNamespace(**dict(zip(form.names, values, strict=True)))
     made: object = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute

@@ -164,11 +164,13 @@ class TensorType(AnnotationOperators):
 class Form:
     """The Python structure that a tuple stands for: dict, list, a dataclass or a named tuple, and its fields' names,
     which are strings; keys of dicts are integers, members of enumerations and tuples, too. Of a registered class also
-    what it keeps beside its parts (`relay.ir.structure.register_tree`)."""
+    what it keeps beside its parts (`relay.ir.structure.register_tree`). `origin`: of a dict, where the program makes
+    it, which does not tell forms apart."""
 
     cls: type
     names: tuple[Any, ...] = ()
     auxiliary: object = None
+    origin: object = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ What such a function does not take (another dtype, an argument that is not in it
 
 from relay.library import (
     arrays,
+    dictionaries,
     distributions,
     elementwise,
     integers,
@@ -21,6 +22,7 @@ from relay.library import (
 
 __all__ = [
     "arrays",
+    "dictionaries",
     "distributions",
     "elementwise",
     "integers",

@@ -121,12 +121,22 @@ def nanmin(
     return np.where(np.all(np.isnan(a), axis=axis, keepdims=keepdims), math.nan, smallest)
 
 
+@library_function()
+def require_numbers(
+    a,
+    axis,  # relay: static
+):
+    """Stop the program where all elements along an axis are NaN."""
+    assert not np.any(np.all(np.isnan(a), axis=axis)), "All-NaN slice encountered"
+
+
 @library_function(np.nanargmax)
 def nanargmax(
     a,
     axis=None,  # relay: static
 ):
     """The position of the largest of the elements that are numbers; one of them has to be."""
+    require_numbers(a, axis)
     return np.argmax(np.where(np.isnan(a), -math.inf, a), axis=axis)
 
 
@@ -136,4 +146,5 @@ def nanargmin(
     axis=None,  # relay: static
 ):
     """The position of the smallest of the elements that are numbers; one of them has to be."""
+    require_numbers(a, axis)
     return np.argmin(np.where(np.isnan(a), math.inf, a), axis=axis)

@@ -11,7 +11,7 @@ import numpy as np
 
 import relay
 from relay import Int32, Tensor
-from relay.library.texts import String, contains, endswith, find, startswith
+from relay.library.texts import String, bounds, contains, endswith, find, same, startswith
 from relay.typecheck.elaboration.library.overloads import library_function
 
 _CODES = np.arange(0x110000, dtype=np.uint32).view("U1")
@@ -233,51 +233,37 @@ def formatted(codes, width, precision, fill, place):
 
 
 @library_function()
-def find_from(codes, part, start):
-    """The first place of a string in another one, from a place on; -1 where there is none."""
-    place = start
-    while place + len(part) <= len(codes):
-        fits = True
-        for i in range(len(part)):
-            if codes[place + i] != part[i]:
-                fits = False
-        if fits:
-            return place
-        place += 1
-    return -1
-
-
-@library_function()
-def rfind(codes, part, /):
-    place = len(codes) - len(part)
-    while place >= 0:
-        if find_from(codes[: place + len(part)], part, place) == place:
+def rfind(codes, part, start=0, end=None, /):
+    first, last = bounds(codes, start, end)
+    place = last - len(part)
+    while place >= first:
+        if same(codes[place : place + len(part)], part):
             return place
         place -= 1
     return -1
 
 
 @library_function()
-def index(codes, part, /):
-    place = find(codes, part)
+def index(codes, part, start=0, end=None, /):
+    place = find(codes, part, start, end)
     assert place >= 0, "the string has no such part: `index` of a string that is not in it"
     return place
 
 
 @library_function()
-def rindex(codes, part, /):
-    place = rfind(codes, part)
+def rindex(codes, part, start=0, end=None, /):
+    place = rfind(codes, part, start, end)
     assert place >= 0, "the string has no such part: `rindex` of a string that is not in it"
     return place
 
 
 @library_function()
-def count(codes, part, /):
+def count(codes, part, start=0, end=None, /):
     found = 0
-    place = find_from(codes, part, 0)
+    place = find(codes, part, start, end)
     while place >= 0:
         found += 1
-        place = find_from(codes, part, place + max(len(part), 1))
+        place = find(codes, part, place + max(len(part), 1), end)
     return found
 
 
@@ -286,13 +272,13 @@ def replace(codes, old, new, count=-1, /):
     made: Tensor[Int32, (Any,)] = relay.zeros((0,), relay.Int32)
     start = 0
     done = 0
-    place = find_from(codes, old, 0)
+    place = find(codes, old)
     while place >= 0 and (count < 0 or done < count):
         made = relay.concatenate((made, codes[start:place], new))
         assert len(made) <= 10_000, "a string has more than 10000 characters"
         start = place + len(old)
         done += 1
-        place = find_from(codes, old, start + (1 if len(old) == 0 else 0))
+        place = find(codes, old, start + (1 if len(old) == 0 else 0))
     return String(relay.concatenate((made, codes[start:])))
 
 
@@ -318,11 +304,11 @@ def split(codes, sep=None, maxsplit=-1):
                     start += 1
     else:
         assert len(sep) > 0, "empty separator"
-        place = find_from(codes, sep, 0)
+        place = find(codes, sep)
         while place >= 0 and (maxsplit < 0 or len(found) < maxsplit):
             found.append(String(codes[start:place]))
             start = place + len(sep)
-            place = find_from(codes, sep, start)
+            place = find(codes, sep, start)
         found.append(String(codes[start:]))
     return found
 

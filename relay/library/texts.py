@@ -10,6 +10,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 import relay
 from relay import Int32, Tensor
 from relay.typecheck.elaboration.library.overloads import LibraryFunction, library_function
@@ -63,6 +65,15 @@ def precedes(left, right):
 
 
 @library_function()
+def hash_code(codes):
+    """An int64 that follows from all characters."""
+    whole = np.int64(len(codes))
+    for i in range(len(codes)):
+        whole = whole * 1000003 ^ codes[i]
+    return whole
+
+
+@library_function()
 def characters(codes):
     """The characters as strings, in a list."""
     found: list[String] = []
@@ -81,16 +92,24 @@ def repeated(codes, times):
 
 
 @library_function()
-def find(codes, part):
-    """The first place of one string in another one; -1 where there is none."""
-    for start in range(len(codes) - len(part) + 1):
-        fits = True
-        for i in range(len(part)):
-            if codes[start + i] != part[i]:
-                fits = False
-        if fits:
-            return start
+def find(codes, part, start=0, end=None, /):
+    """The first place of one string in a part of another one; -1 where there is none."""
+    first, last = bounds(codes, start, end)
+    for place in range(first, last - len(part) + 1):
+        if same(codes[place : place + len(part)], part):
+            return place
     return -1
+
+
+@library_function()
+def bounds(codes, start, end):
+    """The places of `text[start:end]`, which begins behind the text where `start` does."""
+    first, last = start, len(codes) if end is None else min(end, len(codes))
+    if first < 0:
+        first = max(first + len(codes), 0)
+    if last < 0:
+        last = max(last + len(codes), 0)
+    return first, last
 
 
 @library_function()
@@ -131,7 +150,7 @@ def _methods() -> Mapping[str, LibraryFunction]:
 
 
 _FUNCTIONS = (
-    *(joined, length, number_text, same, precedes, characters, repeated),
+    *(joined, length, number_text, same, precedes, hash_code, characters, repeated),
     *(find, contains, startswith, endswith, all_joined),
 )
 String.__relay_result__ = staticmethod(to_python)

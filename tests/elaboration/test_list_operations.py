@@ -166,6 +166,18 @@ def test_loops_keep_the_keys_of_dicts_and_the_classes_of_records() -> None:
             d = {"b": x + 1.0}
         return d
 
+    assert {k: float(v) for k, v in keyed(1.0, np.int32(3)).items()} == {"a": 1.0, "k": 2.0}
+    assert {k: float(v) for k, v in renamed(1.0, np.int32(3)).items()} == {"b": 2.0}
+
+    @relay
+    def given(d, n):
+        for i in range(n):
+            d["k"] = i * 1.0
+        return d
+
+    with pytest.raises(TypeMismatch, match=r"the loop changes the keys of the dict d: it enters the loop as \{a: .*\}"):
+        given({"a": 1.0}, np.int32(3))
+
     @relay
     def flipped(x, n):
         p = Point(x, 2 * x)
@@ -173,13 +185,8 @@ def test_loops_keep_the_keys_of_dicts_and_the_classes_of_records() -> None:
             p = Flipped(x, 2 * x)
         return p.x
 
-    for function, words in (
-        (keyed, "the loop changes the keys of the dict d: it enters the loop as {a: .*} and becomes {a: .*, k: "),
-        (renamed, "the loop changes the keys of the dict d"),
-        (flipped, "the loop changes the class of p"),
-    ):
-        with pytest.raises(TypeMismatch, match=words):
-            function(1.0, np.int32(3))
+    with pytest.raises(TypeMismatch, match="the loop changes the class of p"):
+        flipped(1.0, np.int32(3))
 
     @relay
     def measured(x):

@@ -428,10 +428,10 @@ def test_sets_that_are_known() -> None:
 
     found, *truths = same(chosen, X, 2)
     assert found.tolist() == (5 * X).tolist() and [int(t) for t in truths] == [1, 1, 2, 1]
-    with pytest.raises(TypeCheckError, match="names has no attribute 'add'") as caught:
+    with pytest.raises(TypeCheckError, match="a run-time key must be") as caught:
         rl.from_source("def f(x):\n    names = {1, 2}\n    names.add(x)\n    return x\n").interpret(2.0)
-    assert "`if x not in names: names.append(x)`" in str(caught.value)
-    with pytest.raises(TypeCheckError, match="the elements of a set must be known at compile time"):
+    assert "elements of a set, must have the same type" in str(caught.value)
+    with pytest.raises(TypeCheckError, match="run-time keys are integers"):
         rl.jit(lambda x: len({x, 2.0 * x}))(X)
 
 

@@ -42,8 +42,63 @@ def _defined_name(node: ast.AST) -> str | None:
     return node.rest if isinstance(node, ast.MatchMapping) else None
 
 
-LIST_STATEMENTS = {"append": 1, "extend": 1, "insert": 2, "clear": 0, "reverse": 0, "update": 1, "remove": 1, "sort": 0}
-"""The methods that change a list (or a dict) and give nothing, with the number of their arguments."""
+SET_STATEMENTS = dict.fromkeys(
+    ("add", "discard", "intersection_update", "difference_update", "symmetric_difference_update"), 1
+)
+SET_CHANGES = (*SET_STATEMENTS, "remove", "update", "clear")
+
+LIST_STATEMENTS = {
+    "append": 1,
+    "extend": 1,
+    "insert": 2,
+    "clear": 0,
+    "reverse": 0,
+    "update": 1,
+    "remove": 1,
+    "sort": 0,
+    **SET_STATEMENTS,
+}
+"""The methods that change a list, a dict or a set and give nothing, with the number of their arguments."""
+
+
+TAKING = ("pop", "setdefault", "popitem")
+"""The methods that change a list or a dict and give a value, anywhere in an expression."""
+
+
+def changed_sets(function: ast.AST) -> set[int]:
+    """The expressions, by their identity, that are assigned to variables with methods that change a set."""
+    names: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in SET_CHANGES:
+                names.add(name)
+            case _:
+                pass
+    return {id(value) for name, value in assigned_values(function) if name in names}
+
+
+def assigned_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Variables with the expressions that are assigned to them, also pairwise: `a, b = [], {}`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _assigned_pairs(target, value)
+            case _:
+                pass
+
+
+def _assigned_pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    match target, value:
+        case ast.Name(id=name), _:
+            yield name, value
+        case ((ast.Tuple(elts=names) | ast.List(elts=names)), (ast.Tuple(elts=values) | ast.List(elts=values))):
+            for one, other in zip(names, values, strict=False):
+                yield from _assigned_pairs(one, other)
+        case _:
+            pass
 
 
 def changes_list(method: str, call: ast.Call) -> bool:
@@ -58,7 +113,7 @@ def changed_list(node: ast.AST) -> str | None:
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call):
             return name if changes_list(method, call) else None
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), keywords=[]):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), keywords=[]) if method in TAKING:
             return name
         case _:
             return None
@@ -90,7 +145,9 @@ def _holder(node: ast.AST) -> str | None:
             value=ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr=method)) as call
         ):
             return subscripted_name(held) if changes_list(method, call) else None
-        case ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr="pop"), keywords=[]):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr=method), keywords=[]
+        ) if method in TAKING:
             return subscripted_name(held)
         case _:
             return None

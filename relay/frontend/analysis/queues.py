@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _ITEM, _NEW = "queued__", "pushed__"
 
@@ -12,22 +12,29 @@ _ITEM, _NEW = "queued__", "pushed__"
 _CONVENTIONAL = {
     "deque": "collections.deque",
     **{f"heapq.{name}": f"heapq.{name}" for name in ("heappush", "heappop", "heapify")},
-    "collections.deque": "collections.deque",
+    **{f"collections.{name}": f"collections.{name}" for name in ("deque", "defaultdict", "Counter")},
+    **{name: f"collections.{name}" for name in ("defaultdict", "Counter")},
 }
 
 
 def as_lists(tree: ast.AST) -> None:
     """Rewrite the queues of a text."""
-    names = _Names(tree)
+    names = NameMeanings(tree)
+    for body in statement_lists(tree):
+        body[:] = [made for statement in body for made in _push(statement, names)]
+    _Queues(names, _deques(tree, names)).rewrite(tree)
+
+
+def statement_lists(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements in a text: bodies of functions, loops, branches, .."""
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             body = getattr(node, name, None)
             if isinstance(body, list):
-                body[:] = [made for statement in body for made in _push(statement, names)]
-    _Queues(names, _deques(tree, names)).rewrite(tree)
+                yield body
 
 
-class _Names:
+class NameMeanings:
     """The functions that names of a text mean, by its imports; by convention where it says nothing of a name."""
 
     def __init__(self, tree: ast.AST) -> None:
@@ -60,7 +67,7 @@ class _Names:
                 return None
 
 
-def _is_deque(node: ast.expr | None, names: _Names) -> bool:
+def _is_deque(node: ast.expr | None, names: NameMeanings) -> bool:
     """True for `deque(..)` without a largest length."""
     match node:
         case ast.Call(func=function, keywords=[]):
@@ -69,7 +76,7 @@ def _is_deque(node: ast.expr | None, names: _Names) -> bool:
             return False
 
 
-def _deques(tree: ast.AST, names: _Names) -> frozenset[str]:
+def _deques(tree: ast.AST, names: NameMeanings) -> frozenset[str]:
     """The variables that hold a deque."""
     found = set()
     for node in ast.walk(tree):
@@ -82,7 +89,7 @@ def _deques(tree: ast.AST, names: _Names) -> frozenset[str]:
     return frozenset(found)
 
 
-def _push(statement: ast.stmt, names: _Names) -> list[ast.stmt]:
+def _push(statement: ast.stmt, names: NameMeanings) -> list[ast.stmt]:
     """`heapq.heappush(h, x)` and `heapq.heapify(h)` as statements of lists; another one as it is."""
     match statement:
         case ast.Expr(ast.Call(function, [ast.Name(heap), new], [])) if names.meaning(function) == "heapq.heappush":
@@ -107,7 +114,7 @@ def _place(made: ast.stmt, of: ast.stmt) -> ast.stmt:
 
 
 class _Queues:
-    def __init__(self, names: _Names, deques: frozenset[str]) -> None:
+    def __init__(self, names: NameMeanings, deques: frozenset[str]) -> None:
         self._names, self._deques = names, deques
 
     def rewrite(self, tree: ast.AST) -> None:

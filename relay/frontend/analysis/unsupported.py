@@ -12,7 +12,6 @@ _LOOP = "write a loop that fills a tensor by `x[i] = v`, or a tuple with its ite
 
 EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.GeneratorExp: ("a generator expression outside of a call", "write it in brackets, `[.. for ..]`: a list"),
-    ast.SetComp: ("a set comprehension", _LOOP),
     ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
     ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
     ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),

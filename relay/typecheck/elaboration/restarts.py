@@ -58,6 +58,7 @@ class Assumptions:
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
     idle: set[LoopLabel] = attrs.field(factory=set)  # `for` loops without rounds, whose bodies do not fit the sizes
     elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
+    tables: set[object] = attrs.field(factory=set)  # where dicts are made whose keys are known at run time only
 
     def content(self) -> tuple[object, ...]:
         """The content, to be compared with a later one."""
@@ -73,6 +74,7 @@ class Assumptions:
             frozenset(self.elements),
             frozenset(self.optional),
             frozenset(self.cells),
+            frozenset(self.tables),
         )
         return (*places, *parameters, *functions, *loops, varying, dict(self.widened), *found_types)
 
@@ -250,6 +252,17 @@ class ErrorsAreCaught(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.caught.append(True)
+
+
+class KeysOfRun(Restart):
+    """Dicts that are made at these places have keys that are known at run time only."""
+
+    def __init__(self, origins: Iterable[object]) -> None:
+        super().__init__()
+        self.origins = frozenset(origins)
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.tables.update(self.origins)
 
 
 class TextsDiffer(Restart):

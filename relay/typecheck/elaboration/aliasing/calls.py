@@ -297,8 +297,8 @@ def _construct(walker: Walker, target: Var, value: Apply) -> None:
 def _intrinsic(walker: Walker, target: Var, name: str, value: Apply) -> None:
     arguments = value.arguments
     rule = _INTRINSICS.get(name)
-    if name == "pop":
-        _pop(walker, target, value)
+    if name in ("pop", "popitem", "setdefault"):
+        _pop(walker, target, value, keeps=name == "setdefault")
     elif target in walker.definition.updated:
         _update(walker, target, name, value)
     elif rule is not None:
@@ -321,8 +321,9 @@ def _update(walker: Walker, target: Var, name: str, value: Apply) -> None:
     walker.bind(target, objects, slot)
 
 
-def _pop(walker: Walker, target: Var, value: Apply) -> None:
-    """`xs.pop(i)`: a pair of the item, which the list does not hold any more, and the list."""
+def _pop(walker: Walker, target: Var, value: Apply, keeps: bool = False) -> None:
+    """`xs.pop(i)`: a pair of the item, which the list does not hold any more, and the list; `d.setdefault(key, value)`
+    with the value, which the dict `keeps`."""
     whole = value.arguments[0]
     place = walker.place(whole)
     objects, step = walker.objects(whole), walker.any_step()
@@ -330,9 +331,16 @@ def _pop(walker: Walker, target: Var, value: Apply) -> None:
     effects.change(walker, whole, value.span)
     for one in objects:
         one.sizes += 1
-        one.shifts += 1
+        one.shifts += not keeps
+        if keeps:
+            for atom in value.arguments[2:]:
+                walker.state.put(one, step, walker.objects(atom))
+            continue
         walker.state.take(one, step)  # the part of a list from outside; of another list it may be any item
-    held = frozenset(o if o.parent in objects else o.twin(objects) for o in found)
+    if keeps:
+        held = walker.contents(objects, step)
+    else:
+        held = frozenset(o if o.parent in objects else o.twin(objects) for o in found)
     walker.popped[target] = Slot(held, walker.any_step()), None if place is None else place.slot
     pair = Object()
     pair.hold(Step(0), held)

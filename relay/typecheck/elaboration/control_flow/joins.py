@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.conditions import is_number
+from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.expansion import expand
@@ -253,6 +254,8 @@ def common_form(name: str, tuples: Sequence[Tuple], spans: Sequence[Span | None]
     """The form that tuples share where paths meet. Raises TypeMismatch for records of different forms."""
     forms = {t.form for t in tuples if t.form is not None}
     named = [f for f in forms if f.names]
+    if origins := {f.origin for f in forms if f.origin is not None and len(forms) > 1}:
+        raise KeysOfRun(origins)
     if len(named) > 1 or (named and len(forms) > 1):
         raise TypeMismatch(
             f"{name} is a record with other fields on another path", spans[-1], help="use the same class and keys"

@@ -40,6 +40,7 @@ from relay.typecheck.elaboration.restarts import (
     FirstRoundDiffers,
     IntegersWiden,
     IsOptional,
+    KeysOfRun,
     ListGrows,
     LoopUnrolls,
     Place,
@@ -337,9 +338,12 @@ def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
 def _structure_error(name: str, expected: Tuple, entity: AbstractValue, span: Span | None) -> TypeMismatch:
     """The error of a loop that changes which items a tuple, dict or record has."""
     is_dict = expected.form is not None and expected.form.cls is dict
+    others = (t.form for t in (expected, entity) if isinstance(t, Tuple))
+    if origins := {f.origin for f in others if f is not None and f.origin is not None}:
+        raise KeysOfRun(origins)
     found = f"it enters the loop as {structure_of(expected)} and becomes {structure_of(entity)}"
     if is_dict and isinstance(entity, Tuple):
-        help = f"assign all keys before the loop, `{name}[..] = 0.0`; if they are only known at run time, use a list"
+        help = f"assign all keys before the loop, `{name}[..] = 0.0`, or copy it: `{name} = dict({name})`"
         return TypeMismatch(f"the loop changes the keys of the dict {name}: {found}", span, help=help)
     help = "a tuple or dict keeps its length; a list may grow: `xs.append(v)`"
     if expected.form is not None and expected.form.names:

@@ -63,7 +63,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements, list_positions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
-from relay.typecheck.elaboration.restarts import ListGrows, Place, RoundsDiffer
+from relay.typecheck.elaboration.restarts import KeysOfRun, ListGrows, Place, RoundsDiffer
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import erase_forms, flat_shape
 
@@ -178,31 +178,44 @@ def new_cell(
     checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, value: AbstractValue, span: Span | None
 ) -> DynamicValue:
     """A cell for a list, with a value. Its length is that of the list that it holds."""
-    element = element_type(xs)
+    typed = element(checker, out, xs, value, span)
+    cell = checker.bind(out, RefNew(typed.atom, span), RefType(element_type(xs)), "cell", span)
+    return attrs.evolve(cell, length=constant_results.length_of(typed))
+
+
+def element(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    xs: DynamicValue,
+    value: AbstractValue,
+    span: Span | None,
+    what: str = "an element of the list",
+) -> DynamicValue:
+    """A value as an element of a list, `what` in messages."""
+    wanted = element_type(xs)
     starts_empty = isinstance(value, Tuple) and not value.items  # `[[], []]` is there to be filled
-    if is_literal(value) and (starts_empty or isinstance(prune(element), StackType)):
+    if is_literal(value) and (starts_empty or isinstance(prune(wanted), StackType)):
         value = as_growing(checker, out, value, span)
     elif checker.decisions.has_nested_growth:
         value = growing_inside(checker, out, value, span)
-    base, made = prune(element), value
+    base, made = prune(wanted), value
     if isinstance(value, Number) and isinstance(base, TensorType) and base.shape == ():
         typed = checker.constant(out, value, base.base)
     else:
-        made, value = value, data_dependent.pack_sizes(checker, out, value, None, element, span)
-        value = dtype_promotion.as_element(checker, out, value, element, span)
+        made, value = value, data_dependent.pack_sizes(checker, out, value, None, wanted, span)
+        value = dtype_promotion.as_element(checker, out, value, wanted, span)
         typed = checker.materialize(out, weak_types.free_count(checker, out, value), span)
     if checker.frame.filling and isinstance(made, DynamicValue):
         _refuse_sizes_of_rounds(checker, made)
-    refuse_lengths(checker, typed.type, element)
+    refuse_lengths(checker, typed.type, wanted)
     checker.unify_at(
         typed.type,
-        element,
+        wanted,
         span,
-        "an element of the list",
-        help="the elements of a list that a loop fills must have the same type",
+        what,
+        help=f"{_SAME_TYPE.get(what, _SAME_TYPES)} must have the same type",
     )
-    cell = checker.bind(out, RefNew(typed.atom, span), RefType(element), "cell", span)
-    return attrs.evolve(cell, length=constant_results.length_of(typed))
+    return typed
 
 
 def _refuse_sizes_of_rounds(checker: Checker, value: DynamicValue) -> None:
@@ -224,9 +237,38 @@ def growing_inside(checker: Checker, out: TypedBlockBuilder, entity: AbstractVal
 
 
 def refuse_lengths(checker: Checker, left: Type, right: Type) -> None:
-    """Start again with lists that grow inside of others, if two types differ by the lengths of lists."""
+    """Start again with lists that grow inside of others, if two types differ by the lengths of lists; with hash tables,
+    if they differ by the keys of dicts."""
+    refuse_keys(left, right)
     if not checker.decisions.has_nested_growth and lengths_differ(left, right):
         raise ListGrows(None)
+
+
+_SAME_TYPES = "the elements of a list that a loop fills"
+_SAME_TYPE = {
+    "a run-time key": "the keys of a dict, or elements of a set,",
+    "a value of the dict": "the values of a dict",
+}
+
+
+def refuse_keys(left: Type, right: Type) -> None:
+    """Start again with hash tables, if two types differ by the keys of dicts that the program makes."""
+    if origins := _dicts_that_differ(left, right):
+        raise KeysOfRun(origins)
+
+
+def _dicts_that_differ(left: Type, right: Type) -> set[object]:
+    """The places where dicts are made by which two types differ."""
+    match prune(left), prune(right):
+        case TupleType(items, form), TupleType(others, other):
+            if form != other:
+                return {f.origin for f in (form, other) if f is not None and f.origin is not None}
+            pairs = zip(items, others, strict=False)
+            return {origin for a, b in pairs for origin in _dicts_that_differ(a, b)}
+        case (StackType(a), StackType(b)) | (RefType(a), RefType(b)):
+            return _dicts_that_differ(a, b)
+        case _:
+            return set()
 
 
 def lengths_differ(left: Type, right: Type) -> bool:

@@ -12,6 +12,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Method,
     Number,
     PythonNumber,
+    PythonObject,
     Tuple,
     TypedBlockBuilder,
     integer_of,
@@ -19,7 +20,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, tables
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
 
@@ -32,8 +33,14 @@ def pop(
     xs = _expand_list(checker, out, xs, span)
     if data.data_type(xs) is not None:
         return Tuple((data.call_method(checker, out, Method(xs, "pop"), given, (), span), xs))
+    if tables.is_dict(xs):
+        name = "without_key" if len(given) == 1 else "without_key_or"
+        return hash_tables.call_function(checker, out, name, [xs, *given], span)
+    if tables.is_set(xs):
+        help = "write `x = min(s)`, then `s.remove(x)`"
+        raise TypeCheckError("a set has no order: which element `pop` takes is not defined", span, help=help)
     if isinstance(xs, Tuple) and xs.form is not None and xs.form.cls is dict:
-        return _pop_key(xs, given, span)
+        return _pop_key(checker, xs, given, span)
     index: AbstractValue = given[0] if given else PythonNumber(-1, span)
     if len(given) > 1:
         raise TypeCheckError(f"pop takes at most one argument, found {len(given)}", span)
@@ -52,16 +59,60 @@ def pop(
     return Tuple((found, rest))
 
 
-def _pop_key(record: Tuple, given: Sequence[AbstractValue], span: Span | None) -> AbstractValue:
+def _pop_key(checker: Checker, record: Tuple, given: Sequence[AbstractValue], span: Span | None) -> AbstractValue:
     assert record.form is not None
     if not 1 <= len(given) <= 2:
         raise TypeCheckError("pop of a dict takes a key, and a value for where it is missing", span)
-    key = records.key_of(given[0], span)
+    key = records.key_in(checker, record, given[0], span)
     if key not in record.form.names and len(given) == 2:
         return Tuple((given[1], record))
     found = records.item(record, key, span)
     kept = [(n, v) for n, v in zip(record.form.names, record.items, strict=True) if n != key]
-    return Tuple((found, Tuple(tuple(v for _, v in kept), Form(dict, tuple(n for n, _ in kept)))))
+    return Tuple(
+        (found, Tuple(tuple(v for _, v in kept), Form(dict, tuple(n for n, _ in kept), origin=record.form.origin)))
+    )
+
+
+def setdefault(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    """`v = d.setdefault(key, default)` as the pair of v and the new d; a method of that name."""
+    record, *given = arguments
+    if isinstance(record, DynamicValue):
+        record = _expand_list(checker, out, record, span)
+    if data.data_type(record) is not None:
+        return Tuple((data.call_method(checker, out, Method(record, "setdefault"), given, (), span), record))
+    if not 1 <= len(given) <= 2:
+        raise TypeCheckError("setdefault takes a key, and a value for where it is missing", span)
+    key, default = given if len(given) == 2 else (given[0], PythonObject(None))
+    if tables.is_dict(record) and isinstance(record, Tuple):
+        return hash_tables.with_default(checker, out, record, key, default, span)
+    if not isinstance(record, Tuple) or record.form is None or record.form.cls is not dict:
+        raise TypeCheckError("only a dict has `setdefault`", span, help="start with `d = {}`")
+    known = records.key_in(checker, record, key, span)
+    found = record.field(known)
+    return Tuple((found, record) if found is not None else (default, records.with_item(record, known, default)))
+
+
+def popitem(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    """`key, v = d.popitem()`: the last item, and the new d."""
+    record, *given = arguments
+    if isinstance(record, DynamicValue):
+        record = _expand_list(checker, out, record, span)
+    if data.data_type(record) is not None:
+        return Tuple((data.call_method(checker, out, Method(record, "popitem"), given, (), span), record))
+    if tables.is_dict(record) and not given:
+        return hash_tables.call_function(checker, out, "without_last", [record], span)
+    if given or not isinstance(record, Tuple) or record.form is None or record.form.cls is not dict:
+        raise TypeCheckError("only a dict has `popitem`, without arguments", span)
+    if not record.items:
+        raise TypeCheckError("popitem of an empty dict", span, help="test before: `if d:`")
+    name = record.form.names[-1]
+    popped = _pop_key(checker, record, [records.key_entity(name, span)], span)
+    assert isinstance(popped, Tuple)
+    return Tuple((Tuple((records.key_entity(name, span), popped.items[0])), popped.items[1]))
 
 
 def insert(
@@ -83,6 +134,10 @@ def clear(
 ) -> AbstractValue:
     """The list after `xs.clear()`."""
     xs = _expand_list(checker, out, arguments[0], span)
+    if tables.is_dict(xs) or tables.is_set(xs):
+        return hash_tables.emptied(checker, out, xs, span)
+    if isinstance(xs, Tuple) and xs.form is not None and xs.form.cls is dict:
+        return Tuple((), Form(dict, origin=xs.form.origin))
     _require_list(xs, "clear", span)
     if isinstance(xs, Tuple):
         return Tuple((), xs.form)

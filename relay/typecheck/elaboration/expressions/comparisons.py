@@ -40,7 +40,6 @@ from relay.typecheck.elaboration.values import data, records, special_methods, t
 from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
-from relay.typecheck.elaboration.values.records import key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
 
@@ -104,7 +103,7 @@ def contains(
         case _ if is_text(container) and is_text(item):
             return texts.contains(checker, out, container, item, span)
         case Tuple(_, Form(cls, names)) if cls is dict:
-            return bool_value(key_of(item, span) in names, span)
+            return bool_value(records.key_in(checker, container, item, span) in names, span)
         case Tuple(items) if records.is_sequence(container):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
         case DynamicValue() if dynamic_lists.is_growing(container):

@@ -22,20 +22,27 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import loop_copies, optionals, unassigned
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, list_methods, tables
 from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, texts
 from relay.typecheck.elaboration.values.expansion import expand, settle
 from relay.typecheck.elaboration.values.objects import object_entity
 
-CHANGES = ("append", "insert", "clear", "reverse", "update", "sort", "remove")
-"""The methods that change a list, if it is one."""
+SET_CHANGES = (
+    *("add", "discard", "intersection_update", "difference_update", "symmetric_difference_update"),
+    *("remove", "update"),
+)
+"""The methods that change a set; a list has the last ones, too."""
+
+CHANGES = ("append", "insert", "clear", "reverse", "sort", *SET_CHANGES)
+"""The methods that change a list, a dict or a set, if it is one."""
 
 Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | None"], AbstractValue]
 
@@ -64,7 +71,11 @@ def _implement(name: str, rule: Rule) -> None:
     changes = name in CHANGES
 
     def apply(call: Call, *arguments: AbstractValue) -> AbstractValue:
-        if changes and data.data_type(arguments[0]) is not None:
+        whole = arguments[0] if arguments else None
+        if changes and isinstance(whole, Tuple) and (own := records.own_method(whole, name)) is not None:
+            call.checker.engine.call_function(call.checker, call.out, own, arguments, (), call.span, 1)
+            return whole
+        if changes and whole is not None and data.data_type(whole) is not None:
             data.call_method(call.checker, call.out, Method(arguments[0], name), arguments[1:], (), call.span)
             return arguments[0]
         return rule(call.checker, call.out, arguments, call.span)
@@ -108,6 +119,7 @@ def _unpack(
 def _spread_items(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
+    arguments = [tables.iterated(checker, out, a, span) for a in arguments]
     grows = any(map(dynamic_lists.is_growing, arguments))
     arguments = [
         a
@@ -132,6 +144,10 @@ def _list(call: Call, *items: AbstractValue, parts: AbstractValue | None = None)
 def _comprehension_items(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
+    if span in checker.decisions.tables:
+        return arguments[0]
+    if elements(checker, out, arguments[0], span) is None and not checker.is_open(arguments[0]):
+        raise KeysOfRun([span])
     return Tuple(tuple(_known_elements(checker, out, arguments[0], "a dict comprehension", span)))
 
 
@@ -175,7 +191,9 @@ def _extend(
 ) -> AbstractValue:
     record, key, value = arguments
     assert isinstance(record, Tuple)
-    return records.with_item(record, records.key_of(key, span), value)
+    if tables.is_dict(record):
+        return hash_tables.with_item(checker, out, record, key, value, span)
+    return records.with_item(record, records.key_in(checker, record, key, span), value)
 
 
 def _unassigned_name(
@@ -261,7 +279,26 @@ def _update(call: Call, record: AbstractValue, /, *others: AbstractValue, **name
     if data.data_type(record) is not None:
         data.call_method(call.checker, call.out, Method(record, "update"), others, call.keywords, call.span)
         return record
-    return records.make_dict(call.checker, call.out, (record, *others), call.keywords, call.span)
+    if hash_tables.is_changed_set(record):
+        return hash_tables.change_set(*call.site[:2], "update", record, others, call.span)
+    if tables.is_dict(record):
+        return hash_tables.updated(
+            call.checker, call.out, record, (*others, *hash_tables.keyword_items(call.keywords)), call.span
+        )
+    made = records.make_dict(call.checker, call.out, (record, *others), call.keywords, call.span)
+    return records.of_origin(made, record)
+
+
+def _change_set(name: str) -> Rule:
+    def rule(
+        checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+    ) -> AbstractValue:
+        whole, *given = arguments
+        if not hash_tables.is_changed_set(whole):
+            raise TypeCheckError(f"only a set has `{name}`", span, help="start with `s = set()`")
+        return hash_tables.change_set(checker, out, name, whole, given, span)
+
+    return rule
 
 
 @implements(Intrinsic("print"), name="print")
@@ -278,6 +315,8 @@ _RULES: dict[str, Rule] = {
         checker, out, checker.solver.fresh_variable(Kind.Type), span
     ),
     "pop": list_methods.pop,
+    "setdefault": list_methods.setdefault,
+    "popitem": list_methods.popitem,
     "insert": list_methods.insert,
     "clear": list_methods.clear,
     "reverse": list_methods.reverse,
@@ -294,6 +333,8 @@ _RULES: dict[str, Rule] = {
     "error_text": lambda checker, out, given, span: texts.of_codes(checker, out, given[0], span),
     "assert": formatting.assert_,
 }
+
+_RULES |= {name: _change_set(name) for name in SET_CHANGES[:-2]}
 
 for _name, _rule in _RULES.items():
     _implement(_name, _rule)

@@ -28,7 +28,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, tables
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions, slice_windows
 from relay.typecheck.elaboration.engine import late_import
 from relay.typecheck.elaboration.expressions import comparisons, known_strings, operators
@@ -246,6 +246,8 @@ def _fold(
     if any(map(is_string_of_run, operands)):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):
+        if any(map(tables.is_set, operands)):
+            return None
         left, right = (_comparison_key(o) for o in operands)
         dtype_is_open = checker.generic and any(isinstance(o, Unknown) for o in (left, right))
         if dtype_is_open or any(map(checker.is_open, operands)):

@@ -67,6 +67,7 @@ def write(
     else:
         new = data_dependent.pack_sizes(checker, out, new, None, base, span)  # type: ignore[arg-type]
         value = checker.materialize(out, weak_types.free_count(checker, out, new), span)
+    dynamic_lists.refuse_keys(value.type, content)
     if dynamic_lists.IN_REFERENCES not in checker.decisions.growing and dynamic_lists.lengths_differ(
         value.type, content
     ):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from relay.errors import TypeCheckError
-from relay.ir.types import Unknown, prune
+from relay.ir.types import Form, TupleType, Unknown, prune
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Number, PythonObject, Tuple
+from relay.typecheck.elaboration.dynamic_lists import hash_tables, tables
 from relay.typecheck.elaboration.library.ordering import list_method
 from relay.typecheck.elaboration.library.overloads import Call, Member, implements
 from relay.typecheck.elaboration.library.python_builtins import clip
+from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.records import key_entity, key_of
 from relay.typecheck.elaboration.values.tensors import tensor_type
@@ -113,8 +116,41 @@ def _parts_of(record: AbstractValue) -> tuple[AbstractValue, ...]:
     return record.items
 
 
+def _is_dict(other: AbstractValue) -> bool:
+    form = other.form if isinstance(other, Tuple) else None
+    if isinstance(other, DynamicValue) and isinstance(type_ := prune(other.type), TupleType):
+        form = type_.form
+    return tables.is_dict(other) or (form is not None and form.cls is dict)
+
+
+def _known_pairs(call: Call, others: Sequence[AbstractValue]) -> AbstractValue | None:
+    """The dict of pairs whose keys are known; None if some are not."""
+    found = [elements(call.checker, call.out, other, call.span) for other in others]
+    pairs = found[0] if len(found) == 1 and found[0] is not None else [None]
+    if not all(isinstance(pair, Tuple) and len(pair.items) == 2 for pair in pairs):
+        return None
+    record: AbstractValue = Tuple((), Form(dict))
+    try:
+        for pair in pairs:
+            assert isinstance(pair, Tuple) and isinstance(record, Tuple)
+            record = records.with_item(record, key_of(pair.items[0], call.span), pair.items[1])
+    except TypeCheckError:
+        return None
+    return record
+
+
 @implements(dict)
 def _dict(call: Call, /, *others: AbstractValue, **named: AbstractValue) -> AbstractValue:
+    is_known = all(map(_is_dict, others))
+    if not is_known and not any(map(call.checker.is_open, others)) and call.span is not None:
+        if (pairs := _known_pairs(call, others)) is not None:
+            return records.make_dict(call.checker, call.out, (pairs,), call.keywords, call.span)
+        call.checker.decisions.tables.add(call.span)
+    if call.span in call.checker.decisions.tables or any(map(tables.is_dict, others)):
+        table = hash_tables.empty(call.checker, call.out, "dict", call.span)
+        return hash_tables.updated(
+            *call.site[:2], table, (*others, *hash_tables.keyword_items(call.keywords)), call.span
+        )
     return records.make_dict(call.checker, call.out, others, call.keywords, call.span)
 
 
@@ -147,5 +183,5 @@ def _get(
     call: Call, record: AbstractValue, key: AbstractValue, default: AbstractValue | None = None, /
 ) -> AbstractValue:
     assert isinstance(record, Tuple)
-    found = record.field(key_of(key, call.span))
+    found = record.field(records.key_in(call.checker, record, key, call.span))
     return found if found is not None else PythonObject(None) if default is None else default

@@ -24,7 +24,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.control_flow import trip_counts
 from relay.typecheck.elaboration.control_flow.optionals import may_be_none
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions, tables
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, intrinsics
 from relay.typecheck.elaboration.expressions.conditions import require_bool
@@ -108,17 +108,18 @@ def _range(
 @implements(builtins.enumerate)
 def _enumerate(call: Call, iterable: AbstractValue, start: AbstractValue | None = None) -> AbstractValue:
     first = PythonNumber(0, call.span) if start is None else start
-    return Zip((Range(first, PythonObject(None), 1), _characters(call, iterable)))
+    return Zip((Range(first, PythonObject(None), 1), _iterated(call, iterable)))
 
 
 @implements(builtins.zip)
 def _zip(call: Call, *iterables: AbstractValue, strict: AbstractValue | None = None) -> AbstractValue:
-    return intrinsics.make_zip(tuple(_characters(call, iterable) for iterable in iterables), strict, call.span)
+    return intrinsics.make_zip(tuple(_iterated(call, iterable) for iterable in iterables), strict, call.span)
 
 
-def _characters(call: Call, iterable: AbstractValue) -> AbstractValue:
-    """The iterable; of a run-time string, the list of its characters."""
+def _iterated(call: Call, iterable: AbstractValue) -> AbstractValue:
+    """The iterable; of a run-time string, the list of its characters, of a hash table, that of its keys."""
     checker, out, span = call.site
+    iterable = tables.iterated(checker, out, iterable, span)
     return texts.characters(checker, out, iterable, span) if is_string_of_run(iterable) else iterable
 
 
@@ -204,7 +205,7 @@ def _extremum_rule(pair: str, reduction: str) -> Rule:
             return found
         parts = list(arguments)
         if len(parts) == 1:
-            only = as_sequence(checker, out, parts[0], span)
+            only = as_sequence(checker, out, parts[0], span, in_any_order=True)
             if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
                 return list_reductions.list_extremum(checker, out, only, pair, span)
             if not isinstance(only, Tuple):
@@ -235,7 +236,7 @@ def _sum(call: Call, iterable: AbstractValue, /, start: AbstractValue | None = N
 
 def _total(call: Call, xs: AbstractValue) -> AbstractValue:
     checker, out, span = call.site
-    only = as_sequence(checker, out, xs, span)
+    only = as_sequence(checker, out, xs, span, in_any_order=True)
     if isinstance(only, DynamicValue) and dynamic_lists.is_growing(only):
         return list_reductions.total(checker, out, only, span)
     if isinstance(only, Tuple):
@@ -250,6 +251,7 @@ def _total(call: Call, xs: AbstractValue) -> AbstractValue:
 @implements(builtins.tuple)
 def _tuple(call: Call, iterable: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
+    iterable = tables.iterated(checker, out, iterable, span)
     only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     found = elements(checker, out, only, span)
     if found is None:
@@ -266,6 +268,7 @@ def _list(call: Call, iterable: AbstractValue | None = None, /) -> AbstractValue
         return Tuple((), Form(list))
     if is_string_of_run(iterable):
         return texts.characters(checker, out, iterable, span)
+    iterable = tables.iterated(checker, out, iterable, span)
     only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     if dynamic_lists.is_growing(only):
         return only

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from relay.errors import TypeCheckError
 from relay.ir.types import BaseType
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, PythonObject, Tuple
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, tables
 from relay.typecheck.elaboration.expressions.known_strings import RunTimeValue, known_value
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.overloads import Call, implements
@@ -95,18 +96,23 @@ def _known_values(call: Call, entities: Sequence[AbstractValue], what: str) -> l
 
 
 @implements(builtins.set, builtins.frozenset)
-def _set(call: Call, items: AbstractValue | None = None, /) -> AbstractValue:
-    """A set of things that are known."""
+def _set(call: Call, items: AbstractValue | None = None, /, is_changed: AbstractValue | None = None) -> AbstractValue:
+    """A set of things that are known, or a hash table; `is_changed`: by methods."""
+    checker, out, span = call.site
     if items is None:
-        return PythonObject(frozenset())
-    parts = elements(call.checker, call.out, items, call.span)
-    if parts is None:
-        raise TypeCheckError("the elements of a set must be known at compile time", call.span, help="use a list")
-    values = _known_values(call, parts, "the elements of a set")
+        return hash_tables.empty(checker, out, "set", span)
+    parts = None if tables.is_set(items) or tables.is_dict(items) else elements(checker, out, items, span)
+    if parts is None and checker.is_open(items):
+        raise SchemeOnly(span, "the elements of a set")
     try:
-        return PythonObject(frozenset(values))
+        values = [known_value(part) for part in parts or ()]
+        if parts and is_changed is None:
+            return PythonObject(frozenset(values))
+    except RunTimeValue:
+        pass
     except TypeError as error:
-        raise TypeCheckError(f"{error}", call.span) from None
+        raise TypeCheckError(f"{error}", span) from None
+    return hash_tables.set_of(checker, out, items if parts is None else Tuple(tuple(parts)), span)
 
 
 @implements(builtins.slice)

@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_lists import tables
 from relay.typecheck.elaboration.values import texts
 from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.expansion import expand
@@ -77,8 +78,12 @@ def list_elements(checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, s
     return written_in_place(checker, out, library_function("listed__"), [xs], span)
 
 
-def as_sequence(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """The argument of a function of all elements: a tensor, a tuple or a list."""
+def as_sequence(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, in_any_order: bool = False
+) -> AbstractValue:
+    """The argument of a function of all elements: a tensor, a tuple or a list. `in_any_order`: the result does not
+    depend on it, so that it may be a set."""
+    entity = tables.iterated(checker, out, entity, span, in_any_order)
     if isinstance(entity, Range | Zip | Progression):
         return list_elements(checker, out, entity, span)
     if is_string_of_run(entity):

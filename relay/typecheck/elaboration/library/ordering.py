@@ -35,7 +35,14 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of, rounds_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, list_methods, list_positions
+from relay.typecheck.elaboration.dynamic_lists import (
+    dynamic_lists,
+    hash_tables,
+    list_items,
+    list_methods,
+    list_positions,
+    tables,
+)
 from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.library.library_calls import call_library, library_function, list_elements
@@ -110,6 +117,8 @@ def _few_elements(
 def _is_few(xs: AbstractValue) -> bool:
     if dynamic_lists.is_growing(xs) or isinstance(xs, Tuple):
         return isinstance(xs, Tuple)
+    if isinstance(xs, PythonObject) and isinstance(xs.value, str | frozenset):
+        return len(xs.value) <= FEW
     count = count_of(xs, ask=False)
     return count is not None and count <= FEW
 
@@ -135,6 +144,7 @@ def sort_elements(
     span: Span | None,
 ) -> AbstractValue:
     """`sorted(xs, key=key, reverse=reverse)`: equal elements stay in their order."""
+    xs = tables.iterated(checker, out, xs, span, in_any_order=key is None)
     xs = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if isinstance(xs, DynamicValue) and key is None and (type_ := tensor_type(xs)) is not None:
         if type_.rank != 1:
@@ -232,10 +242,13 @@ def keyed_extremum(
     """`max` and `min` by a key, of tuples, and with a default; None for all others."""
     name = "max" if largest else "min"
     whole: AbstractValue = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
+    whole = tables.iterated(checker, out, whole, span, in_any_order="key" not in options)
     whole = expand(checker, out, whole, span) if isinstance(whole, DynamicValue) else whole
     if checker.is_open(whole):
         raise SchemeOnly(span, f"the argument of {name}")
     key, default = options.get("key"), options.get("default")
+    if isinstance(whole, PythonObject) and (parts := _few_elements(checker, out, whole, span)) is not None:
+        whole = Tuple(tuple(parts))
     if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
         whole = list_elements(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole):
@@ -354,6 +367,8 @@ def _remove(call: Call, xs: AbstractValue, *given: AbstractValue) -> AbstractVal
     if data.data_type(xs) is not None:
         data.call_method(checker, out, Method(xs, "remove"), given, (), span)
         return xs
+    if hash_tables.is_changed_set(xs):
+        return hash_tables.change_set(checker, out, "remove", xs, given, span)
     if len(given) != 1:
         raise TypeCheckError(f"remove takes the value to remove, found {len(given)} arguments", span)
     (value,) = given

@@ -48,7 +48,7 @@ Keywords = Sequence[tuple[str, AbstractValue]]
 def _quantifier(name: str, decides: bool) -> Rule:
     def rule(call: Call, iterable: AbstractValue, /) -> AbstractValue:
         checker, out, span = call.site
-        xs = as_sequence(checker, out, iterable, span)
+        xs = as_sequence(checker, out, iterable, span, in_any_order=True)
         items = tuple_items(checker, out, xs, span)
         if isinstance(xs, DynamicValue) and dynamic_lists.is_growing(xs):
             return list_reductions.any_or_all(checker, out, xs, lambda body, x: x, decides, span)

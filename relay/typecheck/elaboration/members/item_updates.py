@@ -24,7 +24,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, tables
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.expressions.operator_relations import spelling
@@ -402,15 +402,18 @@ def update_structure(
     checker: Checker,
     out: TypedBlockBuilder,
     entity: Tuple,
-    items: Sequence[object],
+    items: Sequence[AbstractValue | SliceItem],
     new: AbstractValue,
     span: Span | None,
     inside: bool = False,
 ) -> AbstractValue:
     """The dict or list after `d["key"] = new`, `xs[i] = new`, and the tuple after a change `inside` of an item. Raises
     TypeCheckError."""
-    if len(items) == 1 and entity.form is not None and entity.form.cls is dict:
-        return records.with_item(entity, records.key_of(items[0], span), new)
+    key = overload_calls.key_of(items)
+    if key is not None and tables.is_dict(entity):
+        return hash_tables.with_item(checker, out, entity, key, new, span)
+    if key is not None and entity.form is not None and entity.form.cls is dict:
+        return records.with_item(entity, records.key_in(checker, entity, key, span), new)
     position = items[0] if len(items) == 1 else None
     is_list = entity.form is not None and entity.form.cls is list
     if (is_list or inside) and isinstance(position, Number):

@@ -37,6 +37,8 @@ def chosen_item(
     checker: Checker, out: TypedBlockBuilder, entity: Tuple, index_: DynamicValue, span: Span | None
 ) -> AbstractValue:
     """An item of a tuple or list that is selected at run time; all have one type then."""
+    if entity.form is not None and entity.form.cls is dict and not entity.items:
+        records.key_in(checker, entity, index_, span)
     if (
         entity.form is not None
         and entity.form.cls is dict
@@ -151,8 +153,11 @@ def tuple_item(
         items = [Tuple(tuple(i for i in items if not isinstance(i, SliceItem)))]  # the key is a tuple
     if len(items) == 1:
         item = items[0]
+        if is_dict and isinstance(item, SliceItem):
+            raise TypeCheckError("a dict has no slices", span, help="index it by a key")
         if is_dict or (isinstance(item, PythonObject) and isinstance(item.value, str)):
-            key = records.key_of(item, span)
+            assert not isinstance(item, SliceItem)
+            key = records.key_in(checker, entity, item, span)
             if entity.form is None or not (is_dict or entity.form.names):
                 raise without_fields(checker, entity, key, f"has no key {key!r}", _container_text(span), span)
             return records.item(entity, key, span)

@@ -9,6 +9,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import Definition
 from relay.ir.structure import (
@@ -26,6 +28,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     PythonObject,
+    Text,
     Tuple,
     TypedBlockBuilder,
 )
@@ -33,6 +36,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.expressions.known_strings import RunTimeValue, known_value
 from relay.typecheck.elaboration.library import overloads, undecorated
+from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
 
@@ -79,7 +83,14 @@ def make_dict(
             raise TypeCheckError("only a dict can be merged into a dict", span)
         fields.update(zip(record.form.names, record.items, strict=True))
     fields.update(keywords)
-    return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
+    return Tuple(tuple(fields.values()), Form(dict, tuple(fields), origin=span))
+
+
+def of_origin(made: AbstractValue, record: AbstractValue) -> AbstractValue:
+    """A dict that another one has become, which is made where that was."""
+    assert isinstance(made, Tuple) and made.form is not None
+    origin = record.form.origin if isinstance(record, Tuple) and record.form is not None else None
+    return Tuple(made.items, attrs.evolve(made.form, origin=origin))
 
 
 def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span: Span | None) -> AbstractValue:
@@ -232,12 +243,36 @@ def key_of(item: object, span: Span | None) -> Any:
         key = known_value(item)  # type: ignore[arg-type]
     except RunTimeValue:
         error = TypeCheckError("the key of a dict must be known at compile time", span)
-        atoms = [item.atom] if isinstance(item, DynamicValue) else [v.atom for v in getattr(item, "values", ())]
-        raise error.needing_value(*atoms) from None
+        raise error.needing_value(*(part.atom for part in _parts_of_run(item))) from None
     if not is_key(key):
         message = f"a dict has strings, integers, members of enumerations and tuples as keys, found {key!r}"
         raise TypeCheckError(message, span)
     return key
+
+
+def key_in(checker: Checker, record: Tuple, item: AbstractValue, span: Span | None) -> Any:
+    """The key of `d[item]`, for a certain dict. Raises KeysOfRun for one that is known at run time only, if the program
+    makes the dict, and copies of a loop's rounds would not tell it."""
+    try:
+        return key_of(item, span)
+    except TypeCheckError as error:
+        origin = None if record.form is None else record.form.origin
+        counted = bool(checker.frame.filling) and all(part.of_range for part in _parts_of_run(item))
+        if error.needs_value and origin is not None and not counted:
+            raise KeysOfRun([origin]) from None
+        raise
+
+
+def _parts_of_run(key: object) -> list[DynamicValue]:
+    match key:
+        case DynamicValue():
+            return [key]
+        case Tuple(items):
+            return [part for item in items for part in _parts_of_run(item)]
+        case Text(values=values):
+            return list(values)
+        case _:
+            return []
 
 
 def key_entity(key: Any, span: Span | None) -> AbstractValue:
@@ -268,7 +303,7 @@ def with_item(record: Tuple, key: Any, value: AbstractValue) -> Tuple:
     assert record.form is not None
     fields = dict(zip(record.form.names, record.items, strict=True))
     fields[key] = value
-    return Tuple(tuple(fields.values()), Form(dict, tuple(fields)))
+    return Tuple(tuple(fields.values()), Form(dict, tuple(fields), origin=record.form.origin))
 
 
 def with_field(record: Tuple, name: str, value: AbstractValue, span: Span | None) -> Tuple:

@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     empty_context,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_lists import tables
 from relay.typecheck.elaboration.library import overload_calls, overloads
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.values import data, records
@@ -85,6 +86,10 @@ def call(
     """`value.method(..)`; None if its class does not define the method, or for a tensor, if no overload of it is about
     these arguments. Raises TypeCheckError for a method that is not of the language."""
     if isinstance(value, Tuple):
+        known = [o for o in method_overloads(value, method) if not o.is_written]
+        if known and value.form is not None and tables.kind(value.form.cls) is not None:
+            given = overloads.Call(checker, empty_context(), out, None, [value, *arguments], keywords, span)
+            return overload_calls.call(known, given)
         own = records.defined_method(value, method, span)
         return (
             None

@@ -138,6 +138,11 @@ def operate(
     return _negated(checker, out, found, span) if name in ("not_equal", "greater_equal", "less_equal") else found
 
 
+def hash_code(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """An int64 that follows from all characters."""
+    return _call(checker, out, "hash_code", [codes(checker, out, entity, span)], span)
+
+
 def length(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
     """The number of characters."""
     return _call(checker, out, "length", [codes(checker, out, entity, span)], span)
