@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relay.typecheck.elaboration.library.overloads import library_function
@@ -232,3 +234,60 @@ def cross(a, b):
     first = x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1]
     second = x[..., 2] * y[..., 0] - x[..., 0] * y[..., 2]
     return np.stack([first, second, x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]], axis=-1)
+
+
+@library_function(np.rollaxis)
+def rollaxis(
+    a,
+    axis,  # relay: static
+    start=0,  # relay: static
+):
+    """a with an axis moved before another one."""
+    x = np.asarray(a)
+    first = axis + x.ndim if axis < 0 else axis
+    last = start + x.ndim if start < 0 else start
+    assert 0 <= first < x.ndim and 0 <= last <= x.ndim, f"np.rollaxis of an array of rank {x.ndim} has no such axis"
+    return np.moveaxis(x, first, last - 1 if first < last else last)
+
+
+@library_function(np.indices)
+def indices(
+    dimensions,  # relay: static
+):
+    """The positions along each axis of an array of this shape, one array for each axis."""
+    rank = len(dimensions)
+    found = []
+    for axis in range(rank):
+        shape = [1] * axis + [dimensions[axis]] + [1] * (rank - axis - 1)
+        found.append(np.broadcast_to(np.arange(dimensions[axis]).reshape(shape), dimensions))
+    return np.stack(found)
+
+
+@library_function(np.unravel_index)
+def unravel_index(
+    indices,
+    shape,  # relay: static
+):
+    """The positions along each axis of elements of the flattened array."""
+    sizes = (shape,) if isinstance(shape, int) else shape
+    rest = np.asarray(indices)
+    assert np.all((rest >= 0) & (rest < math.prod(sizes))), "np.unravel_index: an index is out of bounds"
+    found = []
+    for size in sizes[::-1]:
+        found = [rest % size, *found]
+        rest = rest // size
+    return tuple(found)
+
+
+@library_function(np.ravel_multi_index)
+def ravel_multi_index(
+    multi_index,
+    dims,  # relay: static
+):
+    """The position in the flattened array of elements with these positions along each axis."""
+    whole = np.asarray(multi_index[0]) * 0
+    for axis in range(len(dims)):
+        place = np.asarray(multi_index[axis])
+        assert np.all((place >= 0) & (place < dims[axis])), "np.ravel_multi_index: an index is out of bounds"
+        whole = whole * dims[axis] + place
+    return whole

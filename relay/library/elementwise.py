@@ -146,3 +146,28 @@ def modf(x, /):
 def float_power(x1, x2, /):
     """x1 to the x2, of floats."""
     return np.power(np.asarray(x1).astype(np.float64), np.asarray(x2).astype(np.float64))
+
+
+@library_function(np.logspace)
+def logspace(
+    start,
+    stop,
+    num=50,  # relay: static
+    endpoint=True,  # relay: static
+    base=10.0,
+):
+    """base^y for numbers y at equal distances."""
+    return np.power(base, start + (stop - start) * np.linspace(0.0, 1.0, num, endpoint=endpoint))
+
+
+@library_function(np.geomspace)
+def geomspace(
+    start,
+    stop,
+    num=50,  # relay: static
+    endpoint=True,  # relay: static
+):
+    """Numbers whose quotients are equal, from one number to another of the same sign."""
+    low, high = start + 0.0, stop + 0.0
+    assert low * high > 0.0, "np.geomspace goes from one number to another of the same sign"
+    return low * np.exp(np.log(high / low) * np.linspace(0.0, 1.0, num, endpoint=endpoint))

@@ -203,6 +203,12 @@ np.nan_to_num: x0; x1; special; others; s2; n2; m1; x3; u1
 np.select: [x1 > 1.0, x1 < 0.0], [x1, y1]; (m2, m2), (x2, y2); [m2], [x1]; [m0], [x0]; [m1, m1], [n1, 2 * n1]
 np.trapezoid: x1; x2; x3; x1, y1; x2, x1; x2, y2; x3, x1[:2], 1.0, 1; s1; x2, None, 0.5; x2, None, 2.0, 0; n1; x1[:0]
 np.vander: x1; x1, 2; x1, 4; n1; x1, 0; x1, 3, True; x2; s1; x1[:0]
+np.rollaxis: x2, 1; x3, 2; x3, 0, 3; x3, -1; x3, 1, 2; x1, 0
+np.indices: (2, 3); (4,); (2, 1, 3); (0, 2)
+np.unravel_index: 5, (2, 3); i1 + 1, (2, 3); i0, 4; i2 + 1, (2, 3, 4)
+np.ravel_multi_index: (1, 2), (2, 3); (i1 + 1, i1 + 1), (3, 4); (i2 + 1, i2 + 1, i2 + 1), (3, 4, 5)
+np.logspace: 0.0, 1.0; 0, 2, 5; 2.0, -1.0, 4; x0, y0, 3; 0.0, 1.0, 4, False; 0.0, 3.0, 4, base=2.0
+np.geomspace: 1.0, 8.0; 1, 1000, 4; 8.0, 0.5, 5; -1.0, -8.0, 4; 1.0, 8.0, 3, False
 np.rot90: x2; x3; n2; x2, 2; x2, 3; x2, -1; x2, 4; x3, 1, (1, 2); x3, 2, (0, 2); x3, 3, (2, 0); x1; x2[:, :0]
 np.diff: x1; x2; x3; n2; m2; u1; s1; x1, 2; x2, 1, 0; x3, 2, 1; x1, 0; x1, 5; x0; x1[:0]; special; x1, -1
 np.nonzero: x1; x2; x3; n2; m2; s2; x1[:0]; x2[:, :0]; x2[:0]
