@@ -17,6 +17,25 @@ import relay as rl
 REFUSED = "in Python"
 
 
+class Adder:
+    """An object that is called."""
+
+    def __init__(self, a: float) -> None:
+        self.a = a
+
+    def __call__(self, v: list[float]) -> int:
+        v.append(self.a)
+        return len(v)
+
+    def put(self, v: list[float]) -> int:
+        """The same by its name."""
+        v.append(self.a)
+        return len(v)
+
+
+NAMES = {"np": np, "Box": Box, "adder": Adder(1.0)}
+
+
 def _plain(value: Any) -> Any:
     """A value in which lists, arrays and boxes are Python's lists of floats."""
     if isinstance(value, tuple | list):
@@ -32,7 +51,7 @@ def _too_long(_: int, __: FrameType | None) -> None:
 
 def _python(text: str, given: list[Any]) -> Any:
     """What Python gives; None where it raises, or goes on without end."""
-    names: dict[str, Any] = {"np": np, "Box": Box}
+    names: dict[str, Any] = {**NAMES, "ref": rl.ref}
     exec(text, names)
     before = signal.signal(signal.SIGALRM, _too_long)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -46,7 +65,7 @@ def _python(text: str, given: list[Any]) -> Any:
 
 
 def _of_program(text: str) -> Any:
-    return rl.from_source(text, {"np": np, "Box": Box, "ref": rl.ref})["f"]
+    return rl.from_source(text, {**NAMES, "ref": rl.ref})["f"]
 
 
 @pytest.mark.parametrize("subject", PARAMETERS)
@@ -119,6 +138,11 @@ DIFFERENT = [
     "for v in xs:\n    xs.append(v)\n    if len(xs) > 4:\n        break\nreturn xs",
     "ys = xs.copy(); gs = g.copy(); gs[0][0] = 9.0; return g",
     "zs = xs; zs += [1.0]; return xs",
+    "n = adder(xs); return n + len(xs)",
+    "n = adder.put(xs); return n + len(xs)",
+    "for m in g:\n    n += adder(m)\nreturn n, g",
+    "c = x[1:, 0]; e = c[0:1]; x[1:] -= 1.0; return c",
+    "c = x[1:, 0]; e = [c[0:1]]; x[0:] -= 1.0; return e",
 ]
 
 
@@ -147,6 +171,7 @@ SAME = [
     "a, b = x[0].sum(), y; a, b = b, a; return a, b",
     "previous = y\nfor i in range(2):\n    previous, y = y, y + previous\nreturn previous, y",
     "p.a[0] = 3.0; p.b.append(1.0); return p",
+    "for k in range(2):\n    c = x[k:, k]\n    s = 1.0 if c[0] > 1.0 else -1.0\n    x[k:] -= s\nreturn x",
 ]
 
 

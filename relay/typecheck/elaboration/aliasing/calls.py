@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -16,6 +17,7 @@ from relay.ir.structure import is_record_class
 from relay.ir.surface import Apply, Attribute, Index
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
+    DynamicValue,
     GlobalFunction,
     LocalFunction,
     Method,
@@ -131,6 +133,8 @@ def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> 
             _call_method(walker, target, function, receiver, name, value)
         case PythonObject(found):
             _call_object(walker, target, found, value)
+        case Tuple() | DynamicValue() if (own := method_function(Method(meaning, "__call__"))) is not None:
+            _call_definition(walker, target, own.definition, (function, *value.arguments), value.keywords, value)
         case _:
             walker.bind_new(target)
 
@@ -272,6 +276,8 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         _call_definition(walker, target, definition, arguments, value.keywords, value)
     elif (read := walker.undecorated(found)) is not None:
         _call_definition(walker, target, read, arguments, value.keywords, value)
+    elif (read := walker.undecorated(inspect.getattr_static(type(found), "__call__", None))) is not None:
+        _call_definition(walker, target, read, (value.function, *arguments), value.keywords, value)
     else:
         walker.bind_new(target)
 

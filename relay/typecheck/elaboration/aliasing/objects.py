@@ -143,7 +143,8 @@ class State:
                 if theirs != path[: len(theirs)] and _overlap(theirs, path):
                     self.shadowed[other] = change
             elif changed.is_array and _overlap(theirs, path) and (step is None or step.may_be(theirs[len(path)])):
-                self.changed[other] = change
+                is_inside = theirs[: len(path)] == path  # and not of another view, which may have this part
+                (self.changed if is_inside else self.shadowed)[other] = change
 
     def missed(
         self, objects: Iterable[Object], since: int, without: Mapping[Object, Objects] | None = None
