@@ -108,7 +108,7 @@ def attempt_of(frame: Frame, position: int) -> Binding | None:
 def attempt_condition(activation: Activation) -> Atom | None:
     """The condition that is false where a block is the else of an If."""
     owner = activation.owner.value if activation.owner is not None else None
-    if not isinstance(owner, If) or activation.block is not owner.orelse:
+    if not isinstance(owner, If) or activation.block is not owner.orelse or not owner.arms:
         return None
     condition = owner.arms[0].condition.terminator
     return condition.values[0] if isinstance(condition, Yield) else None

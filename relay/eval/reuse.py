@@ -75,7 +75,9 @@ def _protected(function: Function) -> dict[Block, set[Var]]:
     found: dict[Block, set[Var]] = {}
     for binding in walk(function.body) if failed else ():
         branch = binding.value
-        if isinstance(branch, If) and failed.intersection(terminator_operands(branch.arms[0].condition.terminator)):
+        if not isinstance(branch, If) or not branch.arms:
+            continue
+        if failed.intersection(terminator_operands(branch.arms[0].condition.terminator)):
             for block in all_blocks(branch.orelse):
                 found.setdefault(block, set()).update(free_variables(branch.arms[0].body))
     return found

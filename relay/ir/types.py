@@ -170,7 +170,7 @@ class Form:
     cls: type
     names: tuple[Any, ...] = ()
     auxiliary: object = None
-    origin: object = attrs.field(default=None, eq=False, repr=False)
+    origin: object = attrs.field(default=None, eq=False, repr=False, metadata={"is_of_text": True})
 
 
 @attrs.frozen

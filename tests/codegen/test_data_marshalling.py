@@ -76,8 +76,9 @@ def check(tree: Any) -> None:
 def test_other_trees_take_the_short_way(slow_calls: list[object]) -> None:
     rng = np.random.default_rng(0)
     check(random_tree(3, rng))
+    check(random_tree(200, rng))  # the first call with many objects chooses the form of the program
     del slow_calls[:]
-    for leaves in (2, 31, 7, 200, 3):
+    for leaves in (2, 31, 7, 300, 3):
         check(random_tree(leaves, rng))
     assert not slow_calls
 
@@ -149,6 +150,7 @@ def test_deep_values(slow_calls: list[object]) -> None:
 
     start = np.float64(0)
     assert float(total(chain(10), start)) == 45
+    assert float(total(chain(200), start)) == 19900  # the first call with many objects chooses the form of the program
     del slow_calls[:]
     assert float(total(chain(100_000), start)) == 4999950000
     assert not slow_calls

@@ -182,8 +182,8 @@ class _Writer:
         self._known[id(value)] = len(self._known)
         self.parts.append(b"o")
         self.number(self._numbers[type(value)])
-        for field in attrs.fields(type(value)):
-            self.write(getattr(value, field.name))
+        for field in attrs.fields(type(value)):  # those of the text that a program is made from are not kept
+            self.write(None if field.metadata.get("is_of_text") else getattr(value, field.name))
 
 
 _LETTERS: dict[type[Any], bytes] = {tuple: b"t", list: b"l", set: b"S", frozenset: b"z"}

@@ -28,8 +28,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 def as_dicts(tree: ast.AST) -> None:
     """Rewrite the dicts with a default of a text."""
     names = NameMeanings(tree)
+    _Defaults(names, None).rewrite(tree)
     for node in list(ast.walk(tree)):
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, _FUNCTIONS) and any(_meaning(names, n) is not None for n in _own_nodes(node)):
             _Defaults(names, node).rewrite(node)
 
 
@@ -43,10 +44,28 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
             pending.extend(ast.iter_child_nodes(node))
 
 
+def _meaning(names: NameMeanings, node: ast.AST) -> str | None:
+    """`defaultdict` or `Counter`, for a call of that."""
+    if not isinstance(node, ast.Call):
+        return None
+    match names.meaning(node.func), node.args, node.keywords:
+        case "collections.defaultdict", [_] | [_, _], []:
+            return "defaultdict"
+        case "collections.Counter", [] | [_], []:
+            return "Counter"
+        case _:
+            return None
+
+
 class _Defaults:
-    def __init__(self, names: NameMeanings, tree: ast.AST) -> None:
+    """The dicts with a default that a function makes, and their uses; without a function only what needs none of
+    them."""
+
+    def __init__(self, names: NameMeanings, tree: ast.AST | None) -> None:
         self._names = names
         self._variables: dict[str, ast.Call] = {}
+        if tree is None:
+            return
         others = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         others.update(n.arg for n in ast.walk(tree) if isinstance(n, ast.arg))
         own = {id(node) for node in _own_nodes(tree)}
@@ -74,16 +93,7 @@ class _Defaults:
     # ---- what they are
 
     def _meaning(self, node: ast.expr) -> str | None:
-        """`defaultdict` or `Counter`, for a call of that."""
-        if not isinstance(node, ast.Call):
-            return None
-        match self._names.meaning(node.func), node.args, node.keywords:
-            case "collections.defaultdict", [_] | [_, _], []:
-                return "defaultdict"
-            case "collections.Counter", [] | [_], []:
-                return "Counter"
-            case _:
-                return None
+        return _meaning(self._names, node)
 
     def _text(self, call: ast.Call) -> str:
         return ast.dump(call.args[0]) if self._meaning(call) == "defaultdict" else "Counter"
@@ -154,7 +164,7 @@ class _Defaults:
                         self._prepare(part.value, before)
             case _:
                 pass
-        return _at(statement, statement, [*before, statement])
+        return _at(statement, statement, [*before, statement]) if before else [statement]
 
     def _prepare(self, held: ast.expr, before: list[ast.stmt]) -> None:
         """See to it that an item is there which a statement changes, and those around it."""

@@ -353,7 +353,7 @@ def _number(number: int, span: Span | None) -> Constant:
 
 def _is_of(binding: Binding, attempt: Binding) -> bool:
     """True if a binding is the If of an `Attempt`."""
-    if not isinstance(binding.value, If):
+    if not isinstance(binding.value, If) or not binding.value.arms:
         return False
     return attempt.targets[0] in terminator_operands(binding.value.arms[0].condition.terminator)
 

@@ -26,6 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals
+from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, tables
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.library import overload_calls
@@ -304,7 +305,12 @@ def _as_dict(call: Call, other: AbstractValue, /) -> AbstractValue:
 @implements(as_element)
 def _as_element(call: Call, xs: AbstractValue, value: AbstractValue, /) -> AbstractValue:
     assert isinstance(xs, DynamicValue)
-    return dynamic_lists.element(call.checker, call.out, xs, value, call.span, "a run-time key")
+    try:
+        return dynamic_lists.element(call.checker, call.out, xs, value, call.span, "a run-time key")
+    except TypeCheckError:
+        if call.checker.generic:  # a call may tell the rounds of loops, so that all keys are static
+            raise SchemeOnly(call.span, "whether the keys of the dict are static") from None
+        raise
 
 
 @implements(hash_code)
