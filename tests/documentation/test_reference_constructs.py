@@ -28,7 +28,8 @@ def doubled(x):
 
 NAMES = {"Layer": Layer, "functools": functools, "doubled": doubled, "Any": relay.Any}
 
-TRY = "`except`; `raise` of what is no class; `with` of anything but `np.errstate` and handlers"
+TRY = "`raise` of what is no class, or of several values; `with` of anything but `np.errstate` and handlers"
+GROUPS = "`except*`"
 MODULES = "`class`, `import`, `global` in a function"
 GENERATORS = "`yield`, `await`, `async`"
 SETS = "bytes, complex numbers, `!a` in f-strings"
@@ -43,7 +44,12 @@ VALUES = "`x.tolist()`, `.numpy()`"
 PYTHON = "`type`, `input` and other Python functions"
 
 REFUSED = [
-    (TRY, "try:\n    return a\nexcept ValueError:\n    return a", (1.0,), "`try` is not part of Relay"),
+    (
+        GROUPS,
+        "b = a\ntry:\n    b = a + 1\nexcept* ValueError:\n    b = a\nreturn b",
+        (1.0,),
+        r"`except\*` is not part of Relay",
+    ),
     (TRY, "raise a", (1.0,), "a program raises a class of exceptions"),
     (TRY, "with a:\n    return a", (1.0,), "`with` is not part of Relay"),
     (MODULES, "class B:\n    pass\nreturn a", (1.0,), "a class in a function is not part of Relay"),
@@ -99,6 +105,7 @@ REFUSED = [
 
 INSTEAD = [
     (TRY, "assert a > 0.0, 'text'\nreturn 1.0 / a if a > 0.5 else 0.0", (0.25,), 0.0),
+    (GROUPS, "b = a\ntry:\n    raise ValueError\nexcept ValueError:\n    b = 2.0 * a\nreturn b", (1.0,), 2.0),
     (MODULES, "calls = relay.ref(0)\ndef g(v):\n    calls.value += 1\n    return v\nreturn g(g(a)), calls.value", (1.0,), (1.0, 2)),
     (GENERATORS, "b = np.zeros(3)\nfor i in range(3):\n    b[i] = a * i\nreturn b", (2.0,), [0.0, 2.0, 4.0]),
     ("a decorator on a local function", "g = lambda v: v * 3.0\ng = relay.checkpoint(g)\nreturn g(a)", (1.0,), 3.0),
