@@ -35,7 +35,7 @@ def kind_of_value(value: AbstractValue) -> Kind:
     """The kind of what a variable means."""
     match value:
         case Tuple(items, form):
-            return _of_structure([kind_of_value(i) for i in items], form)
+            return _of_structure((kind_of_value(i) for i in items), form)
         case DynamicValue():
             return kind_of_type(value.type)
         case Text():
@@ -52,7 +52,7 @@ def kind_of_type(type_: Type) -> Kind:
         case TensorType() as tensor:
             return _of_shape(tensor)
         case TupleType(items, form):
-            return _of_structure([kind_of_type(i) for i in items], form)
+            return _of_structure((kind_of_type(i) for i in items), form)
         case StackType():
             return Kind.LIST
         case RefType():

@@ -23,10 +23,44 @@ class Step:
     variable: Var | None = None
     time: int = 0
 
+    @property
+    def is_constant(self) -> bool:
+        """True for a constant key."""
+        return self.variable is None and self.key is not None
+
     def may_be(self, other: Step) -> bool:
         """True if two steps may lead to the same part."""
-        constant = self.variable is None and other.variable is None and None not in (self.key, other.key)
+        constant = self.is_constant and other.is_constant
         return not constant or self.key == other.key or self.time != other.time
+
+
+class Edges(dict[Step, dict["Object", int]]):
+    """What an object holds, by steps, and how often. Constant keys are found without a look at all the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._variable: list[Step] = []
+        self._constant: dict[int, dict[object, list[Step]]] = {}
+
+    def at(self, step: Step) -> dict[Object, int]:
+        """What is held at a step, to be changed."""
+        if step not in self:
+            self[step] = {}
+            if step.is_constant:
+                self._constant.setdefault(step.time, {}).setdefault(step.key, []).append(step)
+            else:
+                self._variable.append(step)
+        return self[step]
+
+    def steps(self, step: Step | None) -> Iterable[Step]:
+        """The steps that may lead to the same part; all for None."""
+        if step is None or not step.is_constant:
+            return list(self)
+        other_times = (
+            s for time, keys in self._constant.items() if time != step.time for k in keys.values() for s in k
+        )
+        same = self._constant.get(step.time, {}).get(step.key, ())
+        return [*self._variable, *same, *other_times]
 
 
 @attrs.define(eq=False)
@@ -42,7 +76,7 @@ class Object:
     name: str = ""
     shifts: int = 0  # how often its items moved, so that an index means another one
     sizes: int = 0  # how often its length changed, so that an index from the end does
-    edges: dict[Step, dict[Object, int]] = attrs.field(factory=dict)
+    edges: Edges = attrs.field(factory=Edges)
     parts: list[Object] = attrs.field(factory=list)  # all parts of a root
     twins: list[Object] = attrs.field(factory=list)  # that stand for the same object
     without: frozenset[Object] = frozenset()  # containers that it was taken out of
@@ -58,7 +92,7 @@ class Object:
 
     def hold(self, step: Step, held: Iterable[Object], count: int = 1) -> None:
         """Put objects into this one."""
-        into = self.edges.setdefault(step, {})
+        into = self.edges.at(step)
         for one in held:
             into[one] = into.get(one, 0) + count
 
@@ -68,7 +102,7 @@ class Object:
             if one.is_part(self, step):
                 return one
         made = Object(True, self.is_array, parent=self, path=(*self.path, step))
-        self.edges.setdefault(step, {})[made] = 1
+        self.edges.at(step)[made] = 1
         self.root.parts.append(made)
         return made
 
@@ -175,12 +209,11 @@ class State:
     def _edges(self, holder: Object, step: Step | None = None) -> Iterator[tuple[Step, Object]]:
         """The objects in another one now, with their steps, as often as they are there; all, or those that a step may
         lead to, of whose parts only its own."""
-        for own, held in holder.edges.items():
-            if step is None or step == own or step.may_be(own):
-                for one, count in held.items():
-                    is_other = step is not None and step != own and one.is_part(holder, own)
-                    if not is_other and (holder, own, one) not in self.taken:
-                        yield from [(own, one)] * count
+        for own in holder.edges.steps(step):
+            for one, count in holder.edges[own].items():
+                is_other = step is not None and step != own and one.is_part(holder, own)
+                if not is_other and (holder, own, one) not in self.taken:
+                    yield from [(own, one)] * count
 
     def contents(self, holder: Object) -> list[Object]:
         """The objects in another one now, as often as they are there."""
