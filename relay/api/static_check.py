@@ -20,6 +20,7 @@ from relay.calling.donation import donated_names
 from relay.compilation.options import Options, options
 from relay.errors import InternalError, RelayError
 from relay.errors.diagnostic import Diagnostic, Label, Span
+from relay.errors.place_warnings import collecting_warnings
 from relay.frontend.analysis.unused import unused_warnings
 from relay.frontend.source import SourceFile, parse_text
 from relay.frontend.static.files import Files
@@ -80,7 +81,7 @@ class Check:
     def file(self, text: str, filename: str, memory: CheckMemory | None = None, surroundings: str = "") -> CheckedFile:
         """The check of a file's text. With a memory, unchanged functions are not checked again, and the types of
         expressions are included; `surroundings` changes whenever a file that this one imports does."""
-        with self._files as files, contextlib.ExitStack() as stack:
+        with self._files as files, collecting_warnings() as warned, contextlib.ExitStack() as stack:
             places = None if memory is None else stack.enter_context(collecting_places())
             try:
                 kept = None if memory is None else FileMemory(memory, parse_text(text, filename), surroundings)
@@ -106,7 +107,7 @@ class Check:
                 names = {function.name for function in functions}
                 functions += self._calls(files, text, filename, kept, places, names)
             mistakes = [d for error in files.errors for d in error.diagnostics]
-            found += [d for f in functions for d in f.diagnostics if d.severity != "error"]
+            found += [*warned, *(d for f in functions for d in f.diagnostics if d.severity != "error")]
             mistakes += [d for f in functions for d in f.diagnostics if d.severity == "error"]
             return CheckedFile(
                 tuple(in_order([*found, *without_duplicates(mistakes)], filename)), tuple(functions), renewed

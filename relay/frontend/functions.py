@@ -6,13 +6,13 @@ import ast
 import difflib
 import functools
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, TypeVarTuple
 
 import attrs
 
-from relay.errors import FrontendError, InternalError, Label, RelayWarning
+from relay.errors import FrontendError, InternalError, Label
+from relay.errors.place_warnings import warn_at
 from relay.frontend.analysis.foreign_annotations import literal_values, meaning, unknown_name
 from relay.frontend.analysis.names import is_part, parameters_in_order, read_names
 from relay.frontend.annotations import AnnotationReader, UndefinedName
@@ -161,9 +161,8 @@ def _report_undefined(context: Context, node: ast.expr, error: UndefinedName) ->
     if unknown is None or "did you mean" in (error.help or ""):
         context.errors.append(error)
         return
-    place = context.file.span(node)
-    message = f"{place.source.filename}:{place.line}: the annotation {ast.unparse(node)} of {context.name} is ignored"
-    warnings.warn(f"{message}: the name {unknown} is not defined when Relay reads it", RelayWarning, stacklevel=2)
+    message = f"the annotation {ast.unparse(node)} of {context.name} is ignored"
+    warn_at(context.file.span(node), f"{message}: the name {unknown} is not defined when Relay reads it")
 
 
 def _check_literal(context: Context, argument: ast.arg, var: Var) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from pathlib import Path
 
-from relay.errors import Label, RelayWarning, TypeCheckError
+from relay.errors import Label, TypeCheckError
+from relay.errors.place_warnings import is_collecting, warn_at
 from relay.ir.definition import Definition
 from relay.ir.expr import Function, Lambda
 from relay.ir.traverse import walk
@@ -128,18 +128,16 @@ _warned: set[tuple[str, int]] = set()
 def _warn(mistake: Mistake) -> None:
     """Warn of a sum in place, once for each line."""
     span = mistake.change.first.span
-    if span is None or (span.source.filename, span.line) in _warned:
+    if span is None or ((span.source.filename, span.line) in _warned and not is_collecting()):
         return
     _warned.add((span.source.filename, span.line))
     text = span.source.line(span.line).strip()
     written = _SUM.match(text)
     advice = f": write `{written[1]} = {written[1]} {written[2]} ..`" if written is not None else ""
-    warnings.warn_explicit(
+    warn_at(
+        span,
         f"`{text}` makes a new array, as with JAX; NumPy and PyTorch change the old one, which has another name, too"
         f"{advice}",
-        RelayWarning,
-        span.source.filename,
-        span.line,
     )
 
 
