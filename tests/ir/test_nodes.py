@@ -19,7 +19,7 @@ from relay.text.printer import to_text
 FLOAT = scalar(FLOAT32)
 
 
-@node(notation="attempt {value} {times}, {kind}[{type}]", targets=0)
+@node(notation="retry {value} {times}, {kind}[{type}]", targets=0)
 class Attempt:
     """A node that no other part of Relay knows."""
 
@@ -49,8 +49,8 @@ def test_a_node_is_known_by_its_declaration() -> None:
     assert bound_variables(made) == (inner,)
     assert blocks(made) == (made.body,)
     assert list(free_variables(function(made, x))) == [y]
-    assert target_count(Attempt) == 0 and keywords()["attempt"] is Attempt
-    assert 'attempt %x 2, "kind"[Tensor[float32, ()]];' in to_text_of(function(made, x))
+    assert target_count(Attempt) == 0 and keywords()["retry"] is Attempt
+    assert 'retry %x 2, "kind"[Tensor[float32, ()]];' in to_text_of(function(made, x))
 
 
 def to_text_of(part: Function) -> str:

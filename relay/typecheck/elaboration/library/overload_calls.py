@@ -195,7 +195,10 @@ def accepts(written: Type | None, entity: AbstractValue) -> bool:
     if written is None or isinstance(written, TypeId | Unknown):
         return True
     if isinstance(entity, DynamicValue):
-        return _may_be(prune(entity.type), written)
+        found = prune(entity.type)
+        if isinstance(found, Unknown) and isinstance(written, TupleType) and _is_record(written):
+            return False  # nothing is known of it: what everything else takes comes first
+        return _may_be(found, written)
     match written:
         case TensorType(base, shape):
             is_whole = isinstance(base, BaseType) and not base.is_float
