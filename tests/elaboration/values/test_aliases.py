@@ -13,6 +13,7 @@ from generators.alias_programs import PARAMETERS, AliasProgram, Box, arguments
 from matrix import quick
 
 import relay as rl
+from relay.typecheck.elaboration.aliasing import walk
 
 REFUSED = "in Python"
 
@@ -192,3 +193,9 @@ def test_the_error_names_both_places() -> None:
     with pytest.raises(rl.TypeCheckError) as caught:
         _of_program(_text("z = y; z[0] = 5.0; return y")).interpret(*_given())
     assert "`y` sees the change of `z`" in str(caught.value) and "z = z.copy()" in str(caught.value)
+
+
+def test_a_function_that_is_too_long_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "MOST_STEPS", 3)
+    with pytest.warns(rl.RelayWarning, match="f is too long to look for changes under other names in it"):
+        _of_program(_text("z = y.copy(); z[0] = 5.0; return y, z")).interpret(*_given())

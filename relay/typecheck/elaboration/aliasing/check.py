@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from relay.errors import Label, TypeCheckError
+from relay.errors import Label, Span, TypeCheckError
 from relay.errors.place_warnings import is_collecting, warn_at
 from relay.ir.definition import Definition
 from relay.ir.expr import Function, Lambda
@@ -67,7 +67,8 @@ class Aliases:
         try:
             result = walker.run(function)
         except TooLong:
-            return Summary()
+            _warn_once(function.span, f"{function.name} is too long to look for changes under other names in it")
+            result = None
         self._mistakes += walker.mistakes.values()
         return _summary(walker, roots, result)
 
@@ -126,19 +127,26 @@ _warned: set[tuple[str, int]] = set()
 
 
 def _warn(mistake: Mistake) -> None:
-    """Warn of a sum in place, once for each line."""
+    """Warn of a sum in place."""
     span = mistake.change.first.span
-    if span is None or ((span.source.filename, span.line) in _warned and not is_collecting()):
+    if span is None:
         return
-    _warned.add((span.source.filename, span.line))
     text = span.source.line(span.line).strip()
     written = _SUM.match(text)
     advice = f": write `{written[1]} = {written[1]} {written[2]} ..`" if written is not None else ""
-    warn_at(
+    _warn_once(
         span,
         f"`{text}` makes a new array, as with JAX; NumPy and PyTorch change the old one, which has another name, too"
         f"{advice}",
     )
+
+
+def _warn_once(span: Span | None, message: str) -> None:
+    """Warn of a line, once in a process."""
+    if span is None or ((span.source.filename, span.line) in _warned and not is_collecting()):
+        return
+    _warned.add((span.source.filename, span.line))
+    warn_at(span, message)
 
 
 def _error(mistake: Mistake) -> TypeCheckError:
