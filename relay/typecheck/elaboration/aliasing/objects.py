@@ -35,7 +35,7 @@ class Step:
 
 
 class Edges(dict[Step, dict["Object", int]]):
-    """What an object holds, by steps, and how often. Constant keys are found without a look at all the others."""
+    """The objects that one holds, by steps, and how often. Constant keys are found without a look at all others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Edges(dict[Step, dict["Object", int]]):
         self._constant: dict[int, dict[object, list[Step]]] = {}
 
     def at(self, step: Step) -> dict[Object, int]:
-        """What is held at a step, to be changed."""
+        """The objects at a step, to be changed."""
         if step not in self:
             self[step] = {}
             if step.is_constant:
