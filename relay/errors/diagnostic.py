@@ -153,7 +153,7 @@ class _Layout:
         severity = self._paint(diagnostic.severity, f"{diagnostic.severity}:")
         lines = [f"{where}{severity} {self._paint('', diagnostic.message)}"]
         marks = [(label, "label") for label in diagnostic.labels]
-        if diagnostic.span is not None:
+        if diagnostic.span is not None and diagnostic.span.source.text:  # that of a program in a file is elsewhere
             marks.insert(0, (Label(diagnostic.span, ""), diagnostic.severity))
         gutter = max((len(str(label.span.end_line)) for label, _ in marks), default=1)
         lines += self._excerpts(marks, gutter)

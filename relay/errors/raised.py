@@ -1,8 +1,10 @@
 """Errors that programs raise: `raise ValueError(f"..")` ends a program with an error of that class.
 
-The message of such an assertion begins with the name of the class, and it stands at the `raise`. What Python catches is
-an ExecutionError and a ValueError. So are the errors that Python's own operations raise, such as a division by zero,
-which is a ZeroDivisionError. `except` in a program asks the same classes.
+The message of such an assertion begins with the name of the class, `ValueError: ..`; what Python catches is an
+ExecutionError and a ValueError. The errors of Python's own operations, as a division by zero, have their classes by the
+words of their messages, so an `assert` of the user's whose text could be taken for one of these, or for the name of a
+class, begins with `AssertionError: `. `except` in a program asks the same classes. All of this is in the message: a
+program in a file has no other text.
 """
 
 from __future__ import annotations
@@ -77,17 +79,24 @@ def _class_named(name: str) -> type[Exception] | None:
 
 
 @functools.lru_cache(4096)
-def raised_class(message: str, span: Span | None) -> tuple[type[Exception], str]:
+def raised_class(message: str) -> tuple[type[Exception], str]:
     """The class of the error of a failing assertion, or of a `raise`, and its text."""
     name, separator, text = message.partition(SEPARATOR)
-    if separator and name.replace(".", "").isidentifier() and _stands_at_raise(span):
-        cls = _class_named(name)
-        return (cls, text) if cls is not None else (Exception, f"{name.rpartition('.')[2]}{separator}{text}")
-    if not _is_asserted(span):
-        for words, kind in CLASSES:
-            if words in message:
-                return kind, message
+    if separator and name.replace(".", "").isidentifier():
+        if (cls := _class_named(name)) is not None:
+            return cls, text
+        module, _, own = name.rpartition(".")
+        if module and own[:1].isupper():  # a class of the user's whose module is not loaded
+            return Exception, f"{own}{separator}{text}"
+    for words, kind in CLASSES:
+        if words in message:
+            return kind, message
     return AssertionError, message
+
+
+def asserted_message(text: str) -> str:
+    """The message of an `assert` with a text of the user's."""
+    return text if raised_class(text) == (AssertionError, text) else f"{AssertionError.__name__}{SEPARATOR}{text}"
 
 
 def catches(cls: type[Exception], names: Iterable[str]) -> bool:
@@ -97,26 +106,10 @@ def catches(cls: type[Exception], names: Iterable[str]) -> bool:
 
 def failure(message: str, span: Span | None, help: str | None = None) -> ExecutionError:
     """The error of an assertion that does not hold, or of a `raise`."""
-    cls, text = raised_class(message, span)
+    cls, text = raised_class(message)
     error = _class_of(cls)(text, span, help=help)  # type: ignore[arg-type]  # classes have hashes
     error.raised = cls
     return error
-
-
-def _stands_at_raise(span: Span | None) -> bool:
-    return span is not None and _line(span, span.line)[span.column - 1 :].startswith("raise")
-
-
-def _is_asserted(span: Span | None) -> bool:
-    """True if this is the condition of an `assert`."""
-    if span is None or not _line(span, span.line)[: span.column - 1].rstrip(" (").endswith("assert"):
-        return False
-    return _line(span, span.end_line)[span.end_column - 1 :].lstrip(" )")[:1] in ("", ",", "#")
-
-
-def _line(span: Span, number: int) -> str:
-    lines = span.source.text.splitlines()
-    return lines[number - 1] if number <= len(lines) else ""
 
 
 @functools.cache

@@ -414,6 +414,8 @@ class AnnotationReader:
                 raise self._error(node, "this is not a type", TENSOR_HELP)
 
     def _suggestion(self, name: str) -> str:
+        if hasattr(typing, name):
+            return f"import it before the function is decorated: from typing import {name}"
         close = difflib.get_close_matches(name, self.scope.names(), n=1)
         if close:
             return f"did you mean `{close[0]}`?"

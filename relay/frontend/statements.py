@@ -14,7 +14,7 @@ from relay.frontend.assignments import lower_annotated_assignment, lower_assignm
 from relay.frontend.conditions import lower_condition, lower_if
 from relay.frontend.context import Context, Unassigned, temporary_name
 from relay.frontend.errors.handling import lower_try, run_finals
-from relay.frontend.errors.raising import joined_text, lower_raise
+from relay.frontend.errors.raising import joined_text, lower_raise, with_asserted_text
 from relay.frontend.functions import is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
@@ -89,7 +89,7 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
         case ast.Raise():
             lower_raise(context, node, lambda false: _lower_assert(context, false))
         case ast.Assert():
-            _lower_assert(context, node)
+            _lower_assert(context, with_asserted_text(context, node))
         case ast.Pass():
             pass
         case ast.Delete(targets=targets):

@@ -486,3 +486,27 @@ def test_what_has_no_header(tmp_path: Path) -> None:
         with pytest.raises(CompileError, match=message):
             function.compile(argument).export(tmp_path / "it.so", header=tmp_path / "it.h")
     assert not (tmp_path / "it.so").exists()
+
+
+def test_errors_of_a_loaded_program_have_their_classes(tmp_path: Path) -> None:
+    """The class of an error is in the library: words of the user's texts are not taken for that of another one."""
+
+    @relay.relay
+    def checked(x, i):
+        assert x[0] < 5.0, "the index out of range"
+        if x[0] < 0.0:
+            raise ValueError("a negative number")
+        return x[i]
+
+    x = np.arange(3.0)
+    made = checked.compile(x, np.int32(0))
+    made.export(tmp_path / "checked.so")
+    loaded = relay.load(tmp_path / "checked.so")
+    for program in (made, loaded):
+        with pytest.raises(ValueError, match="error: a negative number"):
+            program(x - 1, np.int32(0))
+        with pytest.raises(IndexError, match="out of range"):
+            program(x, np.int32(7))
+        with pytest.raises(relay.ExecutionError, match="error: the index out of range") as caught:
+            program(x + 9, np.int32(0))
+        assert not isinstance(caught.value, IndexError)

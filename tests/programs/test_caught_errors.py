@@ -8,32 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.agreement import assert_as_python, assert_modes_agree, assert_modes_raise
+from support.raised_errors import NUMBERS, AppError, TooBig, TooSmall, parse
 
 import relay as rl
 from relay import grad, relay
 from relay.ir.validation.check import check
-
-NUMBERS = np.array([1.0, -3.0, 4.0, 12.0])
-
-
-class AppError(Exception):
-    pass
-
-
-class TooBig(AppError):
-    pass
-
-
-class TooSmall(AppError, ValueError):
-    pass
-
-
-def parse(x, n):
-    if n < 0:
-        raise TooSmall(f"negative {n}")
-    if n > 100:
-        raise TooBig("too big")
-    return x * n
 
 
 def basic(x, n):
@@ -483,6 +462,27 @@ def test_what_cannot_be_caught_is_told() -> None:
     ):
         with pytest.raises(rl.FrontendError, match=message):
             rl.from_source(f"def f(x):\n    {text}\n")
+
+
+def told(x):
+    """The user's texts have words that the errors of Python's operations have, too."""
+    try:
+        assert x > 0.0, "value out of range"
+        assert x < 9.0, f"ValueError: {x} has no key"
+        if x > 5.0:
+            raise ValueError("IndexError: division by zero")
+    except (IndexError, ZeroDivisionError, KeyError):
+        return 1
+    except ValueError:
+        return 2
+    except AssertionError:
+        return 3
+    return 4
+
+
+def test_words_of_texts_do_not_make_the_class() -> None:
+    for x in (-1.0, 1.0, 7.0, 10.0):
+        assert_as_python(relay(told), told, (x,))
 
 
 def endless(n):

@@ -6,34 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from support.agreement import assert_as_python
+from support.raised_errors import NUMBERS, AppError, parse
 
 from relay import relay
 from relay.ir.validation.check import check
-
-NUMBERS = np.array([1.0, -3.0, 4.0, 12.0])
-
-
-class AppError(Exception):
-    pass
-
-
-class TooBig(AppError):
-    pass
-
-
-class TooSmall(AppError, ValueError):
-    pass
-
-
-def parse(x, n):
-    if n < 0:
-        raise TooSmall(f"negative {n}")
-    if n > 100:
-        raise TooBig("too big")
-    return x * n
 
 
 def division(a, n):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relay.errors import CompileError, InternalError, TypeMismatch
+from relay.errors.raised import asserted_message
 from relay.ir.expr import (
     Arm,
     Assert,
@@ -104,7 +105,7 @@ class FunctionBuilder:
 
     def check(self, condition: Value, message: str) -> None:
         """Stop the program with an ExecutionError unless a rank-0 bool holds."""
-        self._emitter.perform(Assert(self._condition(condition), message))
+        self._emitter.perform(Assert(self._condition(condition), asserted_message(message)))
 
     def print(self, *parts: Value | str) -> None:
         """Print texts and values, with spaces between them."""

@@ -30,7 +30,7 @@ import numpy as np
 from relay.codegen.runtime import codec
 from relay.codegen.runtime.header import ExportError, identifier, symbol
 from relay.codegen.runtime.native import ALIGNMENT, NativeModule
-from relay.errors.diagnostic import Span
+from relay.errors.diagnostic import Source, Span
 from relay.ir.analysis.alpha import data_in_order
 from relay.ir.expr import Function, Module
 from relay.ir.traverse import walk
@@ -103,7 +103,7 @@ class UnreadableLibraryError(Exception):
 
 
 _PARTS = 6  # of the description
-_EXPORTED = b"relay export %d\n " % (5 + codec.VERSION)
+_EXPORTED = b"relay export %d\n " % (6 + codec.VERSION)
 
 
 def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
@@ -111,7 +111,7 @@ def export(native: NativeModule, name: str, about: Any, path: Path) -> str:
     file, in hexadecimal digits. Raises Unwritable."""
     if native.externals is not None and native.externals.calls_python:
         raise ExportError("it calls Python: it prints, has numbers as text, or an operator with a native function")
-    failures = [(message if span is None else f"{span}: {message}", None) for message, span in native.failures]
+    failures = [(message, _place(span)) for message, span in native.failures]
     object_code = native.object_code
     outline = [(place, array.dtype, array.shape) for place, array in native.constants.items()]
     described = {**native.description, "failures": failures, "constants": outline}
@@ -163,7 +163,20 @@ def load(content: bytes, path: Path | None) -> tuple[NativeModule, Any]:
             path.write_bytes(content)
         module = _load(path)
         description["constants"] = _captured_arrays(path, name, description["constants"])
+    description["failures"] = [(message, _span(place)) for message, place in description["failures"]]
     return NativeModule.from_library(module, object_code, description, _with_devices(devices)), about
+
+
+_Place = tuple[str, int, int, int, int]
+
+
+def _place(span: Span | None) -> _Place | None:
+    """A place without the text of its file, which the library does not contain."""
+    return None if span is None else (span.source.filename, span.line, span.column, span.end_line, span.end_column)
+
+
+def _span(place: _Place | None) -> Span | None:
+    return None if place is None else Span(Source(place[0], ""), *place[1:])
 
 
 def _devices(native: NativeModule) -> list[tuple[str, Any, list[tuple[str, tuple[int, ...]]], int]]:

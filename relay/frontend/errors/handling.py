@@ -12,6 +12,8 @@ cell, unless nothing can fail once it has been assigned.
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 from collections.abc import Callable, Iterator, Sequence
 
 import attrs
@@ -23,6 +25,7 @@ from relay.frontend.conditions import emit_if
 from relay.frontend.context import Context, Unassigned
 from relay.frontend.errors.raising import Caught, class_of, rethrow
 from relay.frontend.joins import Branch, join
+from relay.ir.definition import MISSING
 from relay.ir.expr import Attempt, Block, CatchesError, EndAttempt, Static, Var, Yield
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply
@@ -198,10 +201,19 @@ def _class_names(context: Context, node: ast.expr | None) -> list[str]:
     for part in node.elts if isinstance(node, ast.Tuple) else [node]:
         cls = class_of(context, part)
         if not is_catchable(cls):
-            help = "write `except ValueError:`, or `except (KeyError, IndexError):`"
-            raise FrontendError("an `except` names classes of exceptions", context.span(part), help=help)
+            raise _no_class(context, part, cls)
         names.append(ALL if is_catchable(cls, everything=True) else name_of(cls))
     return names
+
+
+def _no_class(context: Context, node: ast.expr, found: object) -> FrontendError:
+    if isinstance(node, ast.Name) and found is MISSING:
+        known = [name for name in dir(builtins) if is_catchable(getattr(builtins, name))]
+        close = difflib.get_close_matches(node.id, [*known, *context.scope.names()], n=1)
+        help = f"did you mean `{close[0]}`?" if close else "define the class, or import it, at the top of the file"
+        return FrontendError(f"the name `{node.id}` is not defined", context.span(node), help=help)
+    help = "write `except ValueError:`, or `except (KeyError, IndexError):`"
+    return FrontendError("an `except` names classes of exceptions", context.span(node), help=help)
 
 
 # ---- leaving

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from relay.errors import FrontendError, Span
-from relay.errors.raised import SEPARATOR, is_raisable, name_of
+from relay.errors.raised import SEPARATOR, asserted_message, is_raisable, name_of
 from relay.frontend.context import Context
 from relay.frontend.static.unknown_names import UnknownValue
 from relay.ir.expr import Dead, Rethrow, Var
@@ -38,7 +38,7 @@ def _raises_again(node: ast.Raise, caught: Caught) -> bool:
 
 
 def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
-    """`raise AssertionError(text)` as what it means; the text of another class begins with its name."""
+    """`raise ValueError(text)` as an assertion, whose text begins with the name of the class."""
     raised: ast.expr | None = node.exc
     arguments: list[ast.expr] = []
     if isinstance(node.exc, ast.Call) and not node.exc.keywords:
@@ -56,8 +56,7 @@ def _assert_false(context: Context, node: ast.Raise) -> ast.Assert:
             help='write `raise ValueError(f"..")`',
         )
     assert isinstance(cls, type)
-    prefix = "" if cls is AssertionError else name_of(cls) + SEPARATOR
-    parts: list[ast.expr] = [ast.Constant(prefix)]
+    parts: list[ast.expr] = [ast.Constant(name_of(cls) + SEPARATOR)]
     match joined_text(arguments[0]) if arguments else ast.Constant(""):
         case ast.JoinedStr(values=values):
             parts += values
@@ -84,6 +83,24 @@ def _key_text(parts: list[ast.expr], node: ast.Raise) -> ast.expr:
         case _:
             whole = ast.copy_location(ast.JoinedStr(parts), node)
             return ast.copy_location(ast.FormattedValue(whole, ord("r"), None), node)
+
+
+def with_asserted_text(context: Context, node: ast.Assert) -> ast.Assert:
+    """An assertion of the user's with a text that is taken for no other error's. The library's own texts tell the class
+    of an error of Python's operations."""
+    if context.span(node).is_internal:
+        return node
+    match joined_text(node.msg):
+        case None:
+            message: ast.expr = ast.Constant(asserted_message(f"assertion failed: {ast.unparse(node.test)}"))
+        case ast.Constant(value=str(text)):
+            message = ast.Constant(asserted_message(text))
+        case ast.JoinedStr(values=values):
+            message = ast.JoinedStr([ast.Constant(AssertionError.__name__ + SEPARATOR), *values])
+        case _:
+            return node
+    place = node.test if node.msg is None else node.msg
+    return ast.copy_location(ast.Assert(node.test, ast.copy_location(message, place)), node)
 
 
 def joined_text(node: ast.expr | None) -> ast.expr | None:

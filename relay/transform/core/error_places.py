@@ -149,7 +149,7 @@ def _key(value: Expr) -> object:
 def _place(value: Expr) -> Place:
     assert isinstance(value, Assert | Print)
     message = value.message if isinstance(value, Assert) else value.pieces[0]
-    return Place(*raised_class(message, value.span), value)
+    return Place(*raised_class(message), value)
 
 
 def _text_is_read(bodies: Iterable[Block]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
-from relay.errors.raised import SEPARATOR
+from relay.errors.raised import SEPARATOR, raised_class
 from relay.ir.expr import Assert, Binding, Print
 from relay.ir.program_output import QUOTED, TEXT, check_format
 from relay.ir.types import TensorType, show
@@ -194,6 +194,8 @@ def _check_formats(checker: Checker, values: Sequence[DynamicValue], formats: Se
 
 def never_holds(message: str, span: Span | None) -> TypeCheckError:
     """The error for an assertion whose condition the checker knows not to hold. (`assert False` is one at run time.)"""
+    cls, text = raised_class(message)
+    message = text if cls is AssertionError else message
     if is_of_template(span):  # the library says what a call of its must be
         return TypeCheckError(message, span)
     return TypeCheckError(f"this assertion cannot hold: {message}", span).wherever_it_runs(message)
