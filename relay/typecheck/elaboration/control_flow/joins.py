@@ -31,7 +31,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.constant_results import same_number
 from relay.typecheck.elaboration.control_flow import boolean_operators, optionals, unassigned
 from relay.typecheck.elaboration.diagnostics.mistakes import clash_notes, display_type
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, tables
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.conditions import is_number
@@ -138,7 +138,11 @@ class Join:
         ):
             columns = zip(*(e.items for e in entities if isinstance(e, Tuple)), strict=True)
             form = common_form(name, [e for e in entities if isinstance(e, Tuple)], places)
-            return Tuple(tuple(self._merge(name, list(column), targets, atoms, places) for column in columns), form)
+            try:
+                items = tuple(self._merge(name, list(column), targets, atoms, places) for column in columns)
+            except TypeMismatch as error:
+                raise tables.differing(name, form, error) from None
+            return Tuple(items, form)
         typed = self._typed(entities, self.checker.axes_of_any_size(name) if len(targets) == len(atoms[0]) else ())
         self._unify(name, typed, places)
         target = self.checker.variable(name, typed[0].type, self.paths[0][2])

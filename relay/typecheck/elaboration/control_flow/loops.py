@@ -9,7 +9,7 @@ from relay.ir.definition import content_type
 from relay.ir.dims import Dim, add, multiply
 from relay.ir.expr import Atom, Dead, Exit, Loop, LoopLabel, Next, Var
 from relay.ir.surface import ForEach
-from relay.ir.types import Type, show
+from relay.ir.types import BaseType, TensorType, Type, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     NOTHING,
@@ -33,7 +33,7 @@ from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, struct
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, operator_relations, weak_types
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import (
@@ -322,9 +322,24 @@ class LoopState:
                 typed.atom.span or span,
                 labels=labels,
                 notes=notes,
-                help=_START_WITH_ZEROS if becomes_array else _KEEP_TYPES,
+                help=_START_WITH_ZEROS if becomes_array else _keeping(typed.type, expected.type),
             ) from None
         atoms.append(typed.atom)
+
+
+def _keeping(found: Type, expected: Type) -> str:
+    """The help for a variable that a loop gives another type: of one that differs in sizes also the way to say so."""
+    match resolve(found), resolve(expected):
+        case TensorType(BaseType() as base, tuple(shape)), TensorType(BaseType() as other, tuple(before)) if (
+            base == other and len(shape) == len(before)
+        ):
+            pairs = zip(shape, before, strict=True)
+            sizes = [f"{a}, " if a == b and isinstance(a, int) else "relay.Any, " for a, b in pairs]
+            shown = "".join(sizes).rstrip() if len(sizes) == 1 else "".join(sizes).rstrip(", ")
+            written = f"relay.Tensor[{operator_relations.spelling(base)}, ({shown})]"
+            return f"start with the final shape, or give the array a type without the size: `k: {written} = ..`"
+        case _:
+            return _KEEP_TYPES
 
 
 def _is_another_record(expected: Tuple, entity: Tuple) -> bool:

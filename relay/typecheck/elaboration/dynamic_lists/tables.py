@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relay.errors import Span, TypeCheckError
-from relay.ir.types import TupleType, prune
+from relay.errors import Label, Span, TypeCheckError, TypeMismatch
+from relay.ir.types import Form, TupleType, prune
 from relay.typecheck.elaboration.abstract_values import AbstractValue, DynamicValue, Tuple, TypedBlockBuilder
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.values.expansion import expand
@@ -44,6 +44,20 @@ def _kind(entity: AbstractValue) -> str | None:
 def kind(cls: type) -> str | None:
     """The name that Python has for a class of hash tables; None for other classes."""
     return _classes.get(cls)
+
+
+def differing(name: str, form: Form | None, error: TypeMismatch) -> TypeMismatch:
+    """The error for a value whose parts differ where paths meet: of a hash table, whose parts nobody has written, one
+    that speaks of its keys and values; of others the error itself."""
+    if form is None or (found := _classes.get(form.cls)) is None:
+        return error
+    what, help = "elements", None
+    if found == "dict":
+        what = "keys or values"
+        help = "a dict whose keys differ between paths, or are known at run time only, has keys and values of one type"
+    labels = tuple(Label(label.span, "the other one") for label in error.labels)
+    message = f"the {what} of the {found} {name} have other types on another path"
+    return TypeMismatch(message, error.span, labels=labels, help=help)
 
 
 def iterated(

@@ -104,7 +104,10 @@ def _conversion(first: object, second: object, position: int, described: Sequenc
 def spelling(base: object) -> str:
     """The name of a dtype in programs."""
     name = str(base)
-    return "relay." + ("UInt" + name[4:] if name.startswith("uint") else name.capitalize())
+    for start, spelled in (("uint", "UInt"), ("bfloat", "BFloat")):
+        if name.startswith(start):
+            return f"relay.{spelled}{name[len(start) :]}"
+    return f"relay.{name.capitalize()}"
 
 
 def result_base(

@@ -328,6 +328,8 @@ def _missing_item(record: Tuple, name: Any, span: Span | None) -> TypeCheckError
     what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
     known = ", ".join(map(str, record.form.names))
     help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
+    if record.form.cls is dict and not known:
+        help = f"it is empty; `d.get({name!r}, 0)` has a value for a missing key"
     if isinstance(name, str) and member(record, name) is not None:
         help = f"decorate the method with @relay, or the class with @relay.data: {name} is not translated yet"
     return TypeCheckError(f"{what} {name!r}", span, help=help).wherever_it_runs()
