@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relay.eval.values import Data, Reference, Stack
+from relay.ir.analysis.data_types import contains_itself, definition_graph
 from relay.ir.expr import Module
-from relay.ir.types import DataDefinition, Type, mentioned_definitions
+from relay.ir.types import Type, mentioned_definitions
 from relay.transform.pipeline import Pipeline
 from relay.transform.recursion.level_batching import recursions_by_levels
 
@@ -24,28 +25,8 @@ STEP = "batch_recursion"
 
 def takes_recursive_data(types: Iterable[Type | None]) -> bool:
     """True if values of these types may contain values of a data type within others of the same type."""
-    reached: dict[DataDefinition, set[DataDefinition]] = {}
-    pending = mentioned_definitions(t for t in types if t is not None)
-    while pending:
-        definition = pending.pop()
-        if definition not in reached:
-            inside = mentioned_definitions(t for c in definition.constructors for t in c.fields)
-            reached[definition] = set(inside)
-            pending += inside
-    return any(_leads_to_itself(definition, reached) for definition in reached)
-
-
-def _leads_to_itself(definition: DataDefinition, reached: dict[DataDefinition, set[DataDefinition]]) -> bool:
-    seen: set[DataDefinition] = set()
-    pending = [*reached[definition]]
-    while pending:
-        current = pending.pop()
-        if current is definition:
-            return True
-        if current not in seen:
-            seen.add(current)
-            pending += reached[current]
-    return False
+    graph = definition_graph(mentioned_definitions(t for t in types if t is not None))
+    return any(contains_itself(definition, graph) for definition in graph)
 
 
 def are_many(values: Iterable[object]) -> bool:

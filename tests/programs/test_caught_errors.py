@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs.raised_errors import NUMBERS, AppError, TooBig, TooSmall, parse
 from support.agreement import assert_as_python, assert_modes_agree, assert_modes_raise
-from support.raised_errors import NUMBERS, AppError, TooBig, TooSmall, parse
 
 import relay as rl
 from relay import grad, relay

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from programs.raised_errors import NUMBERS, AppError, parse
 from support.agreement import assert_as_python
-from support.raised_errors import NUMBERS, AppError, parse
 
 from relay import relay
 from relay.ir.validation.check import check

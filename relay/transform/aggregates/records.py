@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from relay.ir.analysis.data_types import contains_itself, definition_graph
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -40,8 +41,6 @@ from relay.ir.types import DataDefinition, DataType, RefType, StackType, TupleTy
 from relay.transform.aggregates.flat_types import (
     Flattening,
     FlatTypeMap,
-    contains_itself,
-    definition_graph,
     module_types,
 )
 from relay.transform.analysis.graph import references

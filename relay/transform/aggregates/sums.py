@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from relay.ir.analysis.data_types import contains_itself, definition_graph
 from relay.ir.dims import ANY
 from relay.ir.expr import (
     Construct,
@@ -34,8 +35,6 @@ from relay.ir.types import (
 from relay.transform.aggregates.flat_types import (
     Flattening,
     FlatTypeMap,
-    contains_itself,
-    definition_graph,
     module_types,
 )
 from relay.transform.module_pass import pass_about

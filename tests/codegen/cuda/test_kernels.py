@@ -238,7 +238,7 @@ def test_independent_rounds_of_loops_are_threads() -> None:
 )
 def test_tiles_of_products(shapes: Any, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each size of tile, with edges, and factors whose neighbors lie along the terms, and along rows and columns."""
-    monkeypatch.setattr("relay.codegen.cuda.rules.tiled_products.MANY_TILES", 1)
+    monkeypatch.setattr("relay.codegen.cuda.rules.blocks.MANY_TILES", 1)
     left, right = (normal(*shape) for shape in shapes)
     products = relay.relay(lambda x, y, xt, yt: (x @ y, xt.T @ yt.T))
     arguments = left, right, left.T.copy(), right.T.copy()

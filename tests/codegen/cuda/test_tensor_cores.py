@@ -44,7 +44,7 @@ def all_ways(x: Any, y: Any, xt: Any, yt: Any) -> Any:
 def test_transpositions(shape: Any, size: int, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each size of tile, with edges, and factors along the terms and along the lines: copied in groups of eight where
     the last axis of a factor is a multiple of it, and element by element."""
-    monkeypatch.setattr("relay.codegen.cuda.rules.tensor_cores.MANY_TILES", 1)
+    monkeypatch.setattr("relay.codegen.cuda.rules.blocks.MANY_TILES", 1)
     rows, terms, columns = shape
     x, y = normal("float16", rows, terms), normal("float16", terms, columns)
     arguments = x, y, x.T.copy(), y.T.copy()

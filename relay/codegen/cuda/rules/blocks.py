@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
@@ -96,6 +96,34 @@ def barrier() -> Statement:
 def parts(count: Extent, size: int) -> Extent:
     """The number of parts of a size that make a whole, of which the last may be smaller."""
     return -(-count // size) if isinstance(count, int) else tirx.truncdiv(count + (size - 1), tir.integer(size))
+
+
+class TileSize(Protocol):
+    """The rows and columns of the part of a product that a block computes."""
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+
+_Size = TypeVar("_Size", bound=TileSize)
+
+MANY_TILES = 64
+"""Large tiles from which on they keep a GPU busy: it has about a hundred multiprocessors."""
+
+
+def fitting_tile(sizes: tuple[_Size, _Size, _Size], rows: Extent, columns: Extent, outer: Extent) -> _Size:
+    """The small, middle or large tile for a product. Larger ones read each number more often from shared memory and
+    registers."""
+    small, middle, large = sizes
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return middle
+    count = parts(rows, large.height) * parts(columns, large.width)
+    if min(rows, columns) >= large.height and (not isinstance(outer, int) or count * outer >= MANY_TILES):
+        return large
+    return middle if min(rows, columns) > small.height else small
 
 
 def divides(size: int, count: Extent) -> bool:

@@ -22,6 +22,7 @@ from relay.codegen.cuda.rules.blocks import (
     StageSubject,
     barrier,
     finished,
+    fitting_tile,
     guarded_statement,
     indices_of_thread,
     parts,
@@ -32,7 +33,7 @@ from relay.codegen.cuda.rules.products import Axes, Factors, factors, runs_along
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, number, unravel_index
 from relay.codegen.kernels.rules import Plan
-from relay.codegen.kernels.stage import LOAD, Extent, extent, mentions, volume
+from relay.codegen.kernels.stage import LOAD, extent, mentions, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 HALVES = ("float16", "bfloat16")
@@ -45,9 +46,6 @@ GROUP = 8
 
 PADDING = 8
 """Elements between lines in shared memory, so that the eight rows that `ldmatrix` reads are in different banks."""
-
-MANY_TILES = 64
-"""Large tiles from which on they keep a GPU busy: it has about a hundred multiprocessors."""
 
 
 @attrs.frozen
@@ -74,17 +72,7 @@ class WarpTiles:
         return 16 * self.across_columns * self.columns
 
 
-SMALL, MIDDLE, LARGE = WarpTiles(2, 2, 1, 1), WarpTiles(2, 2, 2, 2), WarpTiles(2, 4, 4, 2)
-
-
-def warp_tiles(rows: Extent, columns: Extent, outer: Extent) -> WarpTiles:
-    """The tiles of a product. Larger ones read each number more often from shared memory and registers."""
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        return MIDDLE
-    large = parts(rows, LARGE.height) * parts(columns, LARGE.width)
-    if min(rows, columns) >= LARGE.height and (not isinstance(outer, int) or large * outer >= MANY_TILES):
-        return LARGE
-    return MIDDLE if min(rows, columns) > SMALL.height else SMALL
+TILES = WarpTiles(2, 2, 1, 1), WarpTiles(2, 2, 2, 2), WarpTiles(2, 4, 4, 2)
 
 
 def match_tensor_product(e: Emission, subject: StageSubject) -> Plan | None:
@@ -97,7 +85,7 @@ def match_tensor_product(e: Emission, subject: StageSubject) -> Plan | None:
     if dtype not in HALVES or str(halves[1].ty) != dtype:
         return None
     rows, columns, _, outer = (volume([d for _, d in part]) for part in found.parts)
-    tiles = warp_tiles(rows, columns, outer)
+    tiles = fitting_tile(TILES, rows, columns, outer)
     reason = f"{dtype} on tensor cores, in tiles of {tiles.height} x {tiles.width}"
     halved = attrs.evolve(found, left=halves[0], right=halves[1])
     return plan_of(reason, subject, lambda: _TensorProduct(e, subject, halved, tiles, dtype).blocks())
@@ -311,4 +299,4 @@ class _TensorProduct:
         return made
 
 
-__all__ = ["WarpTiles", "match_tensor_product", "warp_tiles"]
+__all__ = ["WarpTiles", "match_tensor_product"]

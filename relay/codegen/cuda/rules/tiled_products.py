@@ -11,6 +11,7 @@ from relay.codegen.cuda.rules.blocks import (
     StageSubject,
     barrier,
     finished,
+    fitting_tile,
     guarded_statement,
     indices_of_thread,
     parts,
@@ -35,26 +36,23 @@ class Tile:
     depth: int = 16
 
     @property
+    def height(self) -> int:
+        """Rows of the result."""
+        return self.size
+
+    @property
+    def width(self) -> int:
+        """Columns of the result."""
+        return self.size
+
+    @property
     def pitch(self) -> int:
         """The elements between two terms in shared memory: one more than there are, so that neighboring threads find
         neighboring rows, and also neighboring terms, in different banks."""
         return self.size + 1
 
 
-SMALL, MIDDLE, LARGE = Tile(32, 2), Tile(64, 4), Tile(128, 8)
-
-MANY_TILES = 64
-"""Large tiles from which on they keep a GPU busy: it has about a hundred multiprocessors."""
-
-
-def tile(rows: Extent, columns: Extent, outer: Extent) -> Tile:
-    """The tile of a product. Larger ones read each number more often from shared memory and registers."""
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        return MIDDLE
-    large = parts(rows, LARGE.size) * parts(columns, LARGE.size)
-    if min(rows, columns) >= LARGE.size and (not isinstance(outer, int) or large * outer >= MANY_TILES):
-        return LARGE
-    return MIDDLE if min(rows, columns) > SMALL.size else SMALL
+TILES = Tile(32, 2), Tile(64, 4), Tile(128, 8)
 
 
 def match_tiled_product(e: Emission, subject: StageSubject) -> Plan | None:
@@ -63,7 +61,7 @@ def match_tiled_product(e: Emission, subject: StageSubject) -> Plan | None:
     if found is None:
         return None
     rows, columns, _, outer = (volume([d for _, d in part]) for part in found.parts)
-    chosen = tile(rows, columns, outer)
+    chosen = fitting_tile(TILES, rows, columns, outer)
     reason = f"tiles of {chosen.size} x {chosen.size}, of which {chosen.depth} terms are in shared memory"
     return plan_of(reason, subject, lambda: _product(e, subject, found, chosen))
 
