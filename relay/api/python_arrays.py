@@ -70,6 +70,25 @@ class PythonArray(Array):
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonArray, (self._value,)
 
+    def view(self, *shape: Any) -> PythonArray:
+        """PyTorch's name of `reshape`; with a dtype, NumPy's view."""
+        self._own = False
+        is_dtype = len(shape) == 1 and isinstance(dtype_of(shape[0]), str | type | np.dtype)
+        return PythonArray(self._value.view(dtype_of(*shape)) if is_dtype else self._value.reshape(*shape))
+
+    def permute(self, *axes: Any) -> PythonArray:
+        """PyTorch's name of `transpose`."""
+        self._own = False
+        return PythonArray(self._value.transpose(*axes))
+
+    def clone(self) -> PythonArray:
+        """PyTorch's name of `copy`."""
+        return self.__copy__()
+
+    def contiguous(self) -> PythonArray:
+        """The same values: how they lie is not the program's concern."""
+        return self
+
     def astype(self, dtype: Any, **options: Any) -> PythonArray:
         """A copy of another dtype."""
         return PythonArray(self._value.astype(dtype_of(dtype), **options))
@@ -135,7 +154,7 @@ def _attribute(name: str) -> property:
     return property(read, doc=found.__doc__)
 
 
-for _name in results.OPERATIONS:
+for _name in set(results.OPERATIONS) - {"view"}:
     setattr(PythonArray, _name, _of_array(_name))
 for _name in results.ATTRIBUTES:
     setattr(PythonArray, _name, _attribute(_name))

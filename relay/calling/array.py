@@ -1,7 +1,8 @@
 """The array type of results: NumPy semantics, zero-copy export, immutable.
 
 Operators, methods and attributes are those of the NumPy array behind it (of NumPy's scalar, where an array of rank 0
-has none), and give an `Array` again. `a += 1` makes a new one. What would write into an array is not there.
+has none), and give an `Array` again; PyTorch's `dim` and `keepdim` are taken, as in programs. `a += 1` makes a new
+one. What would write into an array is not there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from relay.calling.dlpack import dlpack_capsule
 from relay.codegen.runtime.result_memory import aligned
 from relay.errors import ExecutionError
+from relay.support.foreign_names import SYNONYMS
 from relay.support.html import fragment
 from relay.text.display.arrays import array_html
 
@@ -276,7 +278,7 @@ def _of_numpy(name: str) -> Callable[..., Any]:
         if isinstance(options.get("out"), Array):
             raise TypeError(f"{name} cannot write into an Array, which never changes")
         plain = [_unwrap(x) for x in operands]
-        result = method(self._value, *plain, **{k: _unwrap(v) for k, v in options.items()})
+        result = method(self._value, *plain, **{SYNONYMS.get(k, k): _unwrap(v) for k, v in options.items()})
         return result if "out" in options else _wrap(result)
 
     apply_method.__name__, apply_method.__qualname__, apply_method.__doc__ = name, f"Array.{name}", method.__doc__

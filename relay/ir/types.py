@@ -492,6 +492,10 @@ class ElementTypes(TypeId):
     classes: frozenset[BaseClass] | None = None
 
 
+PYTHON_FLOAT = TensorType(FLOAT32, ())
+"""The annotation `float`, this object: in a call a scalar of any float dtype, by itself a float32."""
+
+
 def unknown_of(variable: TypeId, *, rigid: bool = False) -> Unknown:
     """A variable of the solver for one of an annotation. `rigid`: the function has to be right for all its values."""
     if isinstance(variable, ElementTypes):

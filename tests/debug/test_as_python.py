@@ -24,13 +24,11 @@ from relay import Float32, Float64, Tensor, TypeMismatch, dims, tree
 from relay.random import key, normal
 from relay.support import python_mode
 
-ALIAS = "after `y = x`, an assignment to a part of one is seen by both names"
 NUMBER = "a number of Python's has no methods of arrays"
 REFERENCE = "the Python function that is differentiated has a reference around it"
 NAMED = "axes have no names"
 
 EXCEPTIONS = {
-    **dict.fromkeys(("control_flow.powers", "straight_line.updates", "textbook_algorithms.levenshtein"), ALIAS),
     **dict.fromkeys(("named_axes.named_layers", "named_axes.named_loop", "named_axes.channels_last"), NAMED),
     "outside_references.captured_twice": REFERENCE,
     "outside_references.grown_list": REFERENCE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from agreement import assert_modes_agree
 
 import relay as rl
-from relay import FrontendError, RelayError, RelayWarning, relay
+from relay import FrontendError, RelayError, RelayWarning, TypeCheckError, relay
 
 
 def test_annotations_of_arrays_functions_and_structures() -> None:
@@ -32,6 +33,49 @@ def test_annotations_of_arrays_functions_and_structures() -> None:
 
     found = assert_modes_agree(f, np.ones(2), {"a": 2.0}, [np.ones(2)], np.sin, rtol=1e-12)
     np.testing.assert_allclose(found, np.sin([3.0, 3.0]))
+
+
+@dataclasses.dataclass
+class Chain:
+    weight: float
+    rest: "Optional[Chain]" = None  # noqa: UP037, UP045
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_float_is_of_any_dtype_of_floats(dtype: type) -> None:
+    @relay
+    def scaled(x, rate: float) -> float:
+        total: float = 0.0
+        for i in range(len(x)):
+            total += x[i] * rate
+        return total
+
+    @relay
+    def f(x, rate: float, pair: tuple[float, float], rates: list[float], chain: Chain, start: float = 0.5):
+        state = Pair(scaled(x, rate), start)
+        return x * state.first + state.second + pair[0] * sum(rates) * pair[1] + chain.weight
+
+    x = np.arange(3.0, dtype=dtype)
+    for number in (float, dtype):
+        a, b = number(2.0), number(3.0)
+        found = assert_modes_agree(f, x, a, (a, b), [a, b, a], Chain(a, Chain(b)), rtol=1e-6)
+        assert np.asarray(found).dtype == dtype
+        np.testing.assert_allclose(found, x * 6.0 + 0.5 + 2.0 * 7.0 * 3.0 + 2.0, rtol=1e-6)
+    slope = rl.grad(relay(lambda x, *rest: f(x, *rest).sum()), wrt=0)(x, 2.0, (2.0, 3.0), [2.0], Chain(1.0))
+    assert slope.dtype == dtype
+    with pytest.raises(TypeCheckError, match="argument rate of f must be"):
+        f(x, x, (2.0, 3.0), [2.0], Chain(1.0))
+    with pytest.raises(TypeCheckError, match="argument rate of f must be"):
+        f(x, np.int32(2), (2.0, 3.0), [2.0], Chain(1.0))
+
+
+def test_a_float_alone_is_a_float32() -> None:
+    @relay
+    def doubled(x: float):
+        return x * 2.0
+
+    assert str(doubled.type) == "fn(Tensor[float32, ()]) -> Tensor[float32, ()]"
+    assert [doubled(x).dtype for x in (1.0, np.float32(1.0), np.float64(1.0))] == [np.float32, np.float32, np.float64]
 
 
 def test_what_means_nothing_stays_an_error() -> None:

@@ -24,6 +24,7 @@ from relay.ir.types import (
     FLOAT32,
     INT32,
     NONE,
+    PYTHON_FLOAT,
     AnyDim,
     Base,
     BaseType,
@@ -241,6 +242,8 @@ def to_type(item: object) -> Type:
         return to_type(item.__supertype__)
     if item is None:
         return NONE
+    if item is float:
+        return PYTHON_FLOAT
     if isinstance(item, type) and item in _SCALARS:
         return scalar(_SCALARS[item])
     if isinstance(item, types.GenericAlias) and item.__origin__ is tuple:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from relay.errors import Span
 from relay.ir.types import (
     ANY,
+    PYTHON_FLOAT,
+    BaseClass,
     Kind,
+    QuantifiedType,
+    TensorType,
     Type,
     Unknown,
     map_dims,
+    map_type_parts,
     type_variables,
     unknown_of,
 )
@@ -29,13 +34,22 @@ def annotation_type(
     call: Span | None = None,
 ) -> Type:
     """A written type with its variables replaced by this instance's. Each `Any` is whatever it is here, unless it
-    stays."""
+    stays, and `float` is a float of the dtype that it has here."""
+    if not checker.generic:
+        type_ = _with_any_float(type_)
     for variable in type_variables(type_):
         if variable not in context.annotated:
             context.annotated[variable] = unknown_of(variable)
     written = type_ if any_stays else map_dims(type_, lambda d: _any_type(checker) if d is ANY else d)
     filled = data.fill(checker, substitute(written, context.annotated))
     return checker.with_effects(axis_names.open_axis_names(filled, checker.solver), None, what, span, call)
+
+
+def _with_any_float(type_: Type) -> Type:
+    """The type with each `float` a scalar of some float dtype."""
+    if type_ is PYTHON_FLOAT:
+        return TensorType(Unknown(Kind.BaseType, "float", classes=frozenset({BaseClass.FLOAT})), ())
+    return type_ if isinstance(type_, QuantifiedType) else map_type_parts(type_, _with_any_float)
 
 
 def _any_type(checker: Checker) -> Unknown:

@@ -15,11 +15,13 @@ from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.sizes.extents import Place
 from relay.ir.sizes.facts import assume_facts
 from relay.ir.types import (
+    PYTHON_FLOAT,
     FunctionType,
     Kind,
     QuantifiedType,
     StackType,
     TupleType,
+    Type,
     TypeId,
     Unknown,
     prune,
@@ -206,7 +208,10 @@ def _values(
             entities.append(entity)
             values.append(None)
             continue
-        if argument is None and parameter.type is not None:
+        type_: Type
+        if argument is None and parameter.type is PYTHON_FLOAT:
+            type_ = PYTHON_FLOAT
+        elif argument is None and parameter.type is not None:
             type_ = annotation_type(checker, written, parameter.type, any_stays=checker.generic)
         else:
             weak = position not in by
