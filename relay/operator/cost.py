@@ -1,8 +1,8 @@
 """The cost of kernels: floating-point operations, and the bytes that are moved, by the operators' definitions.
 
     flops   the sum of the operators' own: 1 for each element of an elementwise one, `POLYNOMIAL` for each of an
-            elementary function, 2 m n k of a product, the operand's elements of a reduction; nothing for moved data and
-            integers
+            elementary function, 2 m n k of a product, also of integers, the operand's elements of a reduction; nothing
+            for moved data and other operators on integers
     bytes   what the kernel reads of its operands and writes of its results; what passes from one of its operators to
             another stays in registers and caches, and counts as nothing
 

@@ -191,12 +191,15 @@ class Operator:
         return count
 
     def flop_count(self, types: Sequence[Type], result: Type) -> Dim:
-        """The floating-point operations of a call: a number, or a formula where sizes are symbolic."""
+        """The floating-point operations of a call, and the multiplications and additions of a product of integers: a
+        number, or a formula where sizes are symbolic."""
         shapes = [t.shape for t in types if isinstance(t, TensorType)]
-        if not isinstance(result, TensorType) or not isinstance(result.base, BaseType) or not result.base.is_float:
+        if not isinstance(result, TensorType) or not isinstance(result.base, BaseType):
             return 0
         if self.numerics.work is not None:
             return self.numerics.work(shapes, result.shape)
+        if not result.base.is_float:
+            return 0
         if self.pattern in (Pattern.ELEMENTWISE, Pattern.BROADCAST):
             return product(result.shape)
         if self.pattern is Pattern.INJECTIVE:

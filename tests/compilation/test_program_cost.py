@@ -27,6 +27,29 @@ def test_a_layer_costs_what_its_operators_do() -> None:
     assert [row.operator for row in cost.operators] == ["matmul", "tanh"]
 
 
+def test_products_of_integers_cost_what_those_of_floats_do() -> None:
+    @decorated
+    def products(x, w):
+        return x @ w
+
+    @decorated
+    def images(x, w):
+        return relay.conv2d(x, w, padding=1)
+
+    n, k, m = 7, 5, 3
+    x, w = np.ones((n, k), np.float32), np.ones((k, m), np.float32)
+    image, kernel = np.ones((2, 4, 6, 6), np.float32), np.ones((3, 4, 3, 3), np.float32)
+    cases = [
+        (products, (x, w), "quantized_dense", 2 * n * k * m),
+        (images, (image, kernel), "quantized_conv2d", 2 * 2 * 3 * 36 * 4 * 9),
+    ]
+    for function, arguments, operator, expected in cases:
+        assert function.cost(*arguments).flops == expected
+        integral = relay.to_int8(function, [arguments]).function.cost(*arguments)
+        assert [row.flops for row in integral.operators if row.operator == operator] == [expected]
+    assert products.cost(x.astype(np.int32), w.astype(np.int32)).flops == 2 * n * k * m
+
+
 def test_types_are_arguments_enough() -> None:
     cost = layer.cost(Tensor[Float32, (7, 5)], Tensor[Float32, (5, 3)])
     assert cost.bytes == 4 * (7 * 5 + 5 * 3 + 7 * 3)

@@ -26,9 +26,10 @@ class MachinePeak:
         found = [rate for measured, rate in self.bandwidth if measured <= size]
         return found[-1] if found else self.bandwidth[0][1]
 
-    def seconds(self, flops: int, size: int, dtype: str) -> tuple[float, float]:
-        """The least time for this many operations, and that for this many bytes."""
-        return flops / self.flops_of(dtype), size / self.bandwidth_of(size)
+    def seconds(self, flops: int, size: int, dtype: str | None) -> tuple[float, float]:
+        """The least time for this many operations, and that for this many bytes. Those on integers (no dtype) count no
+        time, since their rate is not measured."""
+        return 0.0 if dtype is None else flops / self.flops_of(dtype), size / self.bandwidth_of(size)
 
     def __str__(self) -> str:
         rates = [f"{dtype} {rate / 1e9:.3g} GFLOP/s" for dtype, rate in self.flops.items()]

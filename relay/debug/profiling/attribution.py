@@ -212,11 +212,11 @@ def _visible_span(span: Span | None) -> Span | None:
     return None if is_of_template(span) else span
 
 
-def _dtype(site: Site) -> str:
-    """The dtype that most of a kernel is computed in."""
+def _dtype(site: Site) -> str | None:
+    """The dtype of floats that most of a kernel is computed in; None where there are none."""
     types = [binding.targets[0].type for binding in site.bindings]
     floats = [str(t.base) for t in types if isinstance(t, TensorType) and t.dtype.kind == "f"]
-    return max(floats, key=floats.count, default="float32")
+    return max(floats, key=floats.count, default=None)
 
 
 def lines(found: Iterable[Kernel]) -> list[Line]:

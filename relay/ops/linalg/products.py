@@ -67,7 +67,7 @@ def _matmul(x: Stage, y: Stage) -> Stage:
     return _inner_product(shape, left[-1], str(x.dtype), terms)
 
 
-def _multiplications_and_additions(shapes: Sequence[Shape], result: Shape) -> Dim:
+def multiplications_and_additions(shapes: Sequence[Shape], result: Shape) -> Dim:
     """One of each for each term of each element's sum, whose length is the left operand's last dim."""
     return product((2, *result, shapes[0][-1]))
 
@@ -155,7 +155,7 @@ def _matmul_columns(x: Shape, y: Shape) -> Columns | None:
     batching=Batching(rule=_batched_matmul, summed=_summed_matmul),
     numerics=Numerics(
         quantized=lambda x, y: x.op("quantized_dense", y.op("transpose")) if y.ndim == 2 else None,
-        work=_multiplications_and_additions,
+        work=multiplications_and_additions,
     ),
     sampler=cases(
         case((3,), (3,)),
@@ -231,7 +231,7 @@ def _summed_dense(x: Value, weight: Value) -> Value | None:
     gradient=_dense_gradient,
     batching=Batching(rule=batched_dense, summed=_summed_dense),
     algebra=Algebra(columns=lambda x, weight: Columns(0, len(x) - 1, rows=(len(x) - 1, 1)), linear=(0, 1)),
-    numerics=Numerics(quantized=lambda x, weight: x.op("quantized_dense", weight), work=_multiplications_and_additions),
+    numerics=Numerics(quantized=lambda x, weight: x.op("quantized_dense", weight), work=multiplications_and_additions),
     sampler=cases(
         case((2, 3), (4, 3)),
         case((3,), (4, 3)),

@@ -55,7 +55,7 @@ def _columns(x: Shape, weight: Shape, groups: int = 1, layout: str = "", **attri
     return Columns(outputs, axis, joins=groups == 1, rows=(axis, inputs) if groups == 1 else None)
 
 
-def _work(activation: Shape, weight: Shape) -> Dim:
+def convolution_work(activation: Shape, weight: Shape) -> Dim:
     """The operations of each of the three: a multiplication and an addition for each element of the activation with
     the output channels, each place of the kernel and each input channel. Channels are the second axis of an activation
     and the first of a weight, or the last of both; or both, in blocks."""
@@ -267,7 +267,7 @@ def _define_convolution(rank: int, gradient: Callable[..., Any]) -> None:
         algebra=Algebra(linear=(0, 1), columns=_columns),
         numerics=Numerics(
             quantized=_quantized_convolution if rank == 2 else None,
-            work=lambda shapes, result: _work(result, shapes[1]),
+            work=lambda shapes, result: convolution_work(result, shapes[1]),
         ),
         sampler=_samples(rank, *(_CALLS_3D if rank == 3 else _CALLS)),
     )(convolution)
@@ -307,7 +307,7 @@ def _define_transposed_convolution(rank: int, gradient: Callable[..., Any]) -> N
         algebra=Algebra(linear=(0, 1)),
         numerics=Numerics(
             quantized=_quantized_transposed_convolution if rank == 2 else None,
-            work=lambda shapes, result: _work(*shapes),
+            work=lambda shapes, result: convolution_work(*shapes),
         ),
         sampler=_samples(rank, *_TRANSPOSED_CALLS[: 3 if rank == 3 else None]),
     )(transposed_convolution)
@@ -338,7 +338,7 @@ def _define_weight_gradient(rank: int, gradient: Callable[..., Any]) -> None:
         compute=weight_gradient_stage,
         gradient=gradient,
         algebra=Algebra(linear=(0, 1)),
-        numerics=Numerics(work=lambda shapes, result: _work(shapes[1], result)),
+        numerics=Numerics(work=lambda shapes, result: convolution_work(shapes[1], result)),
         sampler=_samples(rank, *_WEIGHT_CALLS[: 2 if rank == 3 else None]),
     )(weight_gradient)
 

@@ -12,8 +12,9 @@ from relay.ir.types import FLOAT32, FLOAT64, INT32, BaseType, Dim, Shape, Tensor
 from relay.operator.relation import infer_relation
 from relay.ops import batching
 from relay.ops.elementwise.comparison import where
-from relay.ops.linalg.products import batched_dense
+from relay.ops.linalg.products import batched_dense, multiplications_and_additions
 from relay.ops.nn.batched_convolutions import batched_convolution
+from relay.ops.nn.convolution import convolution_work
 from relay.ops.nn.convolution_references import (
     numpy_convolution,
     numpy_convolution_in_blocks,
@@ -24,6 +25,7 @@ from relay.ops.notation import (
     Batch,
     Batching,
     Element,
+    Numerics,
     Pattern,
     Relation,
     Stage,
@@ -200,6 +202,7 @@ _BLOCKED = np.random.default_rng(1).integers(-128, 128, (2, 2, 5, 4, 3)).astype(
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=_dense,
     no_gradient=_INTEGRAL,
+    numerics=Numerics(work=multiplications_and_additions),
     batching=Batching(rule=batched_dense), sampler=cases(
         case(_BYTES[0, 0], _BYTES[0, 1]), case(_BYTES[0, 0].view(np.uint8), _BYTES[0, 1]),
         case(_BYTES[0, 0, 0], _BYTES[1, 0]), case(np.zeros((2, 0), np.int8), np.zeros((3, 0), np.int8)),
@@ -224,6 +227,7 @@ def _quantized_conv2d_type(x: Type, weight: Type, **attributes: Any) -> Type:
     layouts=functools.partial(rules.layouts, 2, "xwx", blocks=True),
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=functools.partial(convolution_stage, dtype="int32"),
+    numerics=Numerics(work=lambda shapes, result: convolution_work(result, shapes[1])),
     no_gradient=_INTEGRAL,
     batching=Batching(rule=batched_convolution("O")),
     sampler=cases(
@@ -259,6 +263,7 @@ def _quantized_conv2d_transpose_type(x: Type, weight: Type, **attributes: Any) -
     layouts=functools.partial(rules.layouts, 2, "xwx"),
     pattern=Pattern.OUTPUT_FUSABLE,
     compute=functools.partial(transposed_convolution_stage, dtype="int32"),
+    numerics=Numerics(work=lambda shapes, result: convolution_work(*shapes)),
     no_gradient=_INTEGRAL,
     batching=Batching(rule=batched_convolution("I")),
     sampler=cases(
