@@ -156,11 +156,14 @@ class Memory(metaclass=_FacetType):
         fill: the number that all elements of the result are, whatever the operands; or UNDEFINED: they may be
             anything, since nobody reads them, and nothing is computed.
         stored: the result is in memory, whoever reads it: a kernel ends with this operator.
+        joins: the attribute with an axis of the result. Where all axes before it have one element, the elements of
+            the result are those of the operands, one operand after the other.
     """
 
     in_place: InPlace | None = None
     fill: float | Undefined | None = None
     stored: bool = False
+    joins: str | None = None
 
     @property
     def constant(self) -> float | None:

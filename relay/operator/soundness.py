@@ -145,7 +145,7 @@ def check_parts(
 
 _FUNCTIONS = ("compute", "external", "gradient", "layouts", "on_dims", "sampler")
 _FUNCTIONS_OF_FACETS = ("columns", "summed", "work", "quantized")
-_ATTRIBUTES = ("axis", "reduction_axes")
+_ATTRIBUTES = ("axis", "reduction_axes", "joins")
 """Fields of facets that name an attribute."""
 
 _OPERANDS = {

@@ -92,7 +92,8 @@ class _BuiltKernel:
 
 @attrs.frozen
 class KernelSchedule:
-    """A kernel of a program: its name, its operators, the types of its results, and the rules that made its loops."""
+    """A kernel of a program: its name, its operators, the types of its results, and the rules that made its loops; or
+    operators that need no kernel, and why."""
 
     name: str
     operators: tuple[str, ...]
@@ -139,6 +140,13 @@ class Kernels:
         function, general, packed, may_fail = self._known[key]
         temporaries = tuple(in_terms(size, _DIMS, sizes) for size in general)
         return Kernel(function, operands, packed, sizes, temporaries, may_fail)
+
+    def note_joined(self, group: FusionGroup, computed: int, copied: int) -> None:
+        """Note that a group which joins operands has no kernel: so many are computed in its result, or copied there."""
+        rest = f", and {copied} copied there" if copied else ""
+        decision = Decision("joined_operands", f"{computed} operands", f"they are computed in the result{rest}")
+        operators = tuple(b.value.operator for b in group.bindings if isinstance(b.value, OpCall))
+        self.schedules.append(KernelSchedule("no kernel", operators, tuple(map(_type, group.outputs)), (decision,)))
 
 
 _MOST_BYTES = 1 << 47

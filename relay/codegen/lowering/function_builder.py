@@ -25,7 +25,7 @@ from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Pl
 from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Expression, Statement, integer, tirx
 from relay.errors import Span
-from relay.ir.dims import WIDEST_SIZE, DataDependentDim, Dim, DimExpr, TypeId
+from relay.ir.dims import WIDEST_SIZE, DataDependentDim, Dim, DimExpr, TypeId, add
 from relay.ir.sizes.data_dependent import data_dependent_dims_in
 from relay.ir.sizes.upper_bounds import may_overflow
 from relay.ir.types import INT64
@@ -161,8 +161,9 @@ class Code:
     def _is_movable(self, call: KernelCall) -> bool:
         for leaf in call.leaves:
             match leaf.place:
-                case Memory(_, slot, entry):
-                    if slot is None and entry is None and leaf.place not in self.parameters:
+                case Memory() as place:
+                    own = place.whole or place
+                    if own.slot is None and own.entry is None and own not in self.parameters:
                         return False
                 case Immediate(expression):
                     if leaf.place not in self.parameters and not isinstance(expression, _NUMBERS):
@@ -178,19 +179,22 @@ class Code:
     ) -> Sequence[Statement]:
         """A kernel's call as statements of this function; `parameter` gives what the place of a parameter is here."""
 
-        def argument(leaf: Leaf) -> Expression:
-            match leaf.place:
+        def argument(place: Place) -> Expression:
+            match place:
+                case Memory(whole=Memory() as whole, begin=begin):
+                    return argument(whole) + self.size(begin)
                 case Memory(_, Slot(offset=offset)):
                     return self.frame + self.size(offset)
                 case Memory(_, _, int() as entry):
                     return self.table(entry)
                 case Memory(known) | Immediate(known):
-                    return parameter(leaf.place, known)
+                    return parameter(place, known)
                 case _:
                     raise AssertionError("a call that cannot be moved")
 
-        given = [*map(argument, call.operands), *map(argument, call.outputs)]
-        arguments = [*given, *map(self.size, call.sizes), *map(argument, call.temporaries)]
+        given = [argument(leaf.place) for leaf in (*call.operands, *call.outputs)]
+        temporaries = [argument(leaf.place) for leaf in call.temporaries]
+        arguments = [*given, *map(self.size, call.sizes), *temporaries]
         statement = tirx.Evaluate(tir.call(call.function, arguments))
         return call.around(self, statement) if call.around is not None else (statement,)
 
@@ -282,6 +286,13 @@ class Code:
             return Leaf(layout, Memory(self._arena.reserve(self, self.bytes(layout.bytes))))
         variable = tirx.Var(name, "int64")
         return Leaf(layout, Memory(variable, self.workspace.slot(layout.bytes, variable)))
+
+    def part(self, whole: Leaf, layout: TensorLayout, begin: Dim) -> Leaf:
+        """The place of a tensor within the memory of another one, `begin` bytes after its address."""
+        place = whole.place
+        assert isinstance(place, Memory)
+        base, begin = (place, begin) if place.whole is None else (place.whole, add(place.begin, begin))
+        return Leaf(layout, Memory(base.address + self.size(begin), base.slot, whole=base, begin=begin))
 
     def allocate(self, layout: Layout) -> Value:
         """New places for a value."""

@@ -20,6 +20,7 @@ from relay.codegen.lowering.interrupts import Interrupts
 from relay.codegen.lowering.lane_calls import LaneKernels
 from relay.codegen.lowering.layout import ROW, DataLayout, Layout, RowLayout, SizedLayout, TensorLayout, TupleLayout
 from relay.codegen.lowering.memory.aliasing import MemorySharing, has_exits
+from relay.codegen.lowering.memory.joined_operands import joined_operands
 from relay.codegen.lowering.memory.ownership import Ownership
 from relay.codegen.lowering.pooled_data import PooledData
 from relay.codegen.lowering.values import DataValue, Immediate, Leaf, Memory, Place, StackValue, Value, parts
@@ -103,6 +104,7 @@ class FunctionGenerator(FunctionState):
         self.taken: set[Place] = set()  # all of it: nothing else is made there
         self.donated: dict[Place, Block] = {}  # those of arguments that results take, by the block that returns them
         self.replacing: Mapping[Var, Place] = {}  # what is made in such a place
+        self.joined: dict[Var, list[tuple[Atom, Leaf]]] = {}  # operands with their parts of results that join them
         self.pooled = PooledData(self, ownership)
         self.interrupts = Interrupts(self.code, shared.meter)
         self.exits: dict[LoopLabel, tuple[Value, ...]] = {}
@@ -118,6 +120,7 @@ class FunctionGenerator(FunctionState):
             if not any(leaf.place in self.taken or self._is_occupied(block, variable, leaf) for leaf in parts(target))
         }
         settled = [self._settle(variable, target) for variable, target in wanted.items()]
+        self._place_joined_operands(block, wanted)
         ownership = self.ownership
         self.pooled.share(ownership.entered.get(block, ()))
         self.pooled.drop(ownership.left.get(block, ()))
@@ -147,6 +150,22 @@ class FunctionGenerator(FunctionState):
         places = [leaf.place for leaf in parts(target)]
         self.taken.update(places)
         return places
+
+    def _place_joined_operands(self, block: Block, wanted: dict[Var, Value]) -> None:
+        """Let operands that this block computes and joins be where the result will stand."""
+        replacing = [v for v, value in wanted.items() if any(leaf.place in self.donated for leaf in parts(value))]
+        groups, shared = [group for _, group in self.sharing.order[block]], {*self.sharing.home, *replacing}
+        for joined in joined_operands(block, groups, wanted, shared, self.shared.kernels.threads):
+            whole = self.target(joined.result, wanted)
+            assert isinstance(whole, Leaf)
+            found = self.joined[joined.result] = []
+            for atom, begin in joined.parts:
+                layout = self.shared.layouts.atom(atom)
+                assert isinstance(layout, TensorLayout)
+                part = self.code.part(whole, layout, begin)
+                found.append((atom, part))
+                if atom in joined.computed:
+                    wanted.setdefault(atom, part)  # type: ignore[arg-type]
 
     def _leave(self, block: Block, targets: Sequence[Value]) -> None:
         code = self.code
@@ -220,6 +239,13 @@ class FunctionGenerator(FunctionState):
     def group(self, group: FusionGroup, wanted: Mapping[Var, Value]) -> None:
         """Emit the kernel call of a group."""
         code = self.code
+        if (joined := self.joined.pop(group.outputs[0], None)) is not None:
+            sources = [self.leaf(atom) for atom, _ in joined]
+            for (_, part), source in zip(joined, sources, strict=True):
+                code.copy(part, source)
+            computed = sum(part.place is source.place for (_, part), source in zip(joined, sources, strict=True))
+            self.shared.kernels.note_joined(group, computed, len(joined) - computed)
+            return
         targets = [self.target(output, wanted) for output in group.outputs]
         for leaf in (leaf for target in targets if isinstance(target, tuple) for leaf in parts(target)):
             code.store(leaf, integer(0))  # a tensor that nobody reads, of no elements

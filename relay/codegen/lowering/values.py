@@ -10,17 +10,21 @@ import attrs
 from relay.codegen.lowering.layout import TensorLayout
 from relay.codegen.lowering.memory.workspace import Slot
 from relay.codegen.tvm.tir import Expression
+from relay.ir.dims import Dim
 
 
 @attrs.frozen(eq=False)
 class Memory:
     """At an address; in the workspace if there is a slot, and of a constant array if there is an entry of the context
-    table that holds its address. An `optional` address is 0 where the value that it belongs to has no such part."""
+    table that holds its address. An `optional` address is 0 where the value that it belongs to has no such part. A part
+    of a `whole` lies `begin` bytes after it, in the same slot."""
 
     address: Expression
     slot: Slot | None = None
     entry: int | None = None
     optional: bool = False
+    whole: Memory | None = None
+    begin: Dim = 0
 
 
 @attrs.frozen(eq=False)

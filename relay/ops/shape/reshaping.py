@@ -17,6 +17,7 @@ from relay.ops.notation import (
     Element,
     Indexing,
     IndexKind,
+    Memory,
     Pattern,
     Relation,
     Stage,
@@ -324,6 +325,7 @@ def _concatenate_gradient(tensors: tuple[Value, ...], out: Value, dout: Value, a
     pattern=Pattern.INJECTIVE,
     compute=_concatenate,
     indexing=Indexing(axis="axis"),
+    memory=Memory(joins="axis"),
     gradient=_concatenate_gradient,
     sampler=cases(
         case((3,)),
@@ -368,6 +370,7 @@ def _batched_stack(batch: Batch, tensors: Sequence[Value], axis: int) -> Value:
     pattern=Pattern.INJECTIVE,
     compute=_stack,
     gradient=_stack_gradient,
+    memory=Memory(joins="axis"),
     batching=Batching(rule=_batched_stack),
     sampler=cases(
         case(()), case((), (), ()), case((2, 3), (2, 3)), case((2, 3), (2, 3), (2, 3), axis=-1), case((0,), (0,))
