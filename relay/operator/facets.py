@@ -155,7 +155,8 @@ class Memory(metaclass=_FacetType):
         in_place: how to write the result over an operand that is not needed any more.
         fill: the number that all elements of the result are, whatever the operands; or UNDEFINED: they may be
             anything, since nobody reads them, and nothing is computed.
-        stored: the result is in memory, whoever reads it: a kernel ends with this operator.
+        stored: the result is in memory, whoever reads it: a kernel ends with this operator. Where its attribute
+            `in_blocks` is true, a kernel that goes block by block may compute it in the memory of a block instead.
         joins: the attribute with an axis of the result. Where all axes before it have one element, the elements of
             the result are those of the operands, one operand after the other.
     """

@@ -98,6 +98,7 @@ def _scheduled_shape(
     vectorize: bool,
     unroll: bool,
     cache: bool,
+    in_blocks: bool,
     parallel: bool | None,
     rule: str | None,
     rows: int | None,
@@ -112,11 +113,22 @@ def _scheduled_shape(
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise TypeMismatch(f"{name} must be a number from 1 on, found {number!r}")
     truths = {"vectorize": vectorize, "unroll": unroll, "cache": cache, "parallel": parallel, "packed": packed}
+    truths["in_blocks"] = in_blocks
     for name, truth in truths.items():
         if truth is not None and not isinstance(truth, bool):
             raise TypeMismatch(f"{name} must be True or False, found {truth!r}")
     if cache and not tile:
         raise TypeMismatch("a cache is of the blocks of a tile, and there is none")
+    own = {"tile": tile, "unroll": unroll, "parallel": parallel, "rows": rows, "vectors": vectors, "packed": packed}
+    chosen = [
+        name
+        for name, value in {**own, "rule": rule, "vectorize": not vectorize}.items()
+        if value not in ((), False, None)
+    ]
+    if in_blocks and chosen:
+        raise TypeMismatch(
+            f"what is computed in the blocks of its reader has no {chosen[0]} of its own", help="schedule the reader"
+        )
     if rule is not None and not isinstance(rule, str):
         raise TypeMismatch(f"a rule goes by its name, found {rule!r}")
     return x
@@ -138,6 +150,7 @@ def schedule(
     vectorize: bool = True,
     unroll: bool = False,
     cache: bool = False,
+    in_blocks: bool = False,
     parallel: bool | None = None,
     rule: str | None = None,
     rows: int | None = None,
@@ -147,10 +160,11 @@ def schedule(
     """x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the
     blocks, along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
     rounds of the other loops in a block written out if `unroll`; with `cache` a block first copies what it reads of the
-    operands to memory of its own, row by row. Of a product: `rows` and `vectors` are the tile that
-    stays in registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or
-    not. `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are chosen
-    automatically.
+    operands to memory of its own, row by row. `in_blocks`: a kernel with a `tile` that alone reads x computes
+    it once for each of its blocks, as far as the block reads it, in memory of its own; elsewhere it is a value like
+    others. Of a product: `rows` and `vectors` are the tile that stays in registers, and `packed` copies panels of the
+    right operand. `parallel`: share the loops among threads, or not. `rule`: the schedule rule, as
+    `relay show --stage kernels` names it. Other parameters are chosen automatically.
 
     >>> relay.schedule(np.float32([1, 2]), tile=(2,))
     Array([1., 2.], dtype=float32)

@@ -1958,6 +1958,7 @@ class Operators:
         vectorize: bool = True,
         unroll: bool = False,
         cache: bool = False,
+        in_blocks: bool = False,
         parallel: Any = None,
         rule: Any = None,
         rows: Any = None,
@@ -1969,9 +1970,11 @@ class Operators:
         x itself, computed by a kernel with the given loops. x: (T, s) -> (T, s). `tile`: the lengths of the blocks,
         along each axis, in which an elementwise kernel goes through its result, in vectors if `vectorize`, with the
         rounds of the other loops in a block written out if `unroll`; with `cache` a block first copies what it reads of
-        the operands to memory of its own, row by row. Of a product: `rows` and `vectors` are the tile that stays in
-        registers, and `packed` copies panels of the right operand. `parallel`: share the loops among threads, or not.
-        `rule`: the schedule rule, as `relay show --stage kernels` names it. Other parameters are chosen automatically.
+        the operands to memory of its own, row by row. `in_blocks`: a kernel with a `tile` that alone reads x computes
+        it once for each of its blocks, as far as the block reads it, in memory of its own; elsewhere it is a value like
+        others. Of a product: `rows` and `vectors` are the tile that stays in registers, and `packed` copies panels of
+        the right operand. `parallel`: share the loops among threads, or not. `rule`: the schedule rule, as `relay show
+        --stage kernels` names it. Other parameters are chosen automatically.
         """
 
     @staticmethod

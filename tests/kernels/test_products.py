@@ -289,6 +289,35 @@ def test_positive_constants_pass_activations(factor, folds):
     assert "multiply" in [b.value.operator for b in Pipeline("fold-scales")(core).main.body.bindings][-1]
 
 
+@pytest.mark.parametrize(
+    ("widths", "terms", "products"),
+    [
+        ((40, 24), 64, 1),  # 5 vectors of 16 columns become 4
+        ((100, 28), 64, 1),
+        ((100, 28), 8, 2),  # too few terms for what is moved
+        ((64, 96, 16), 64, 3),  # they fill their vectors
+        ((64, 96, 16, 20), 64, 3),  # those of few columns
+        ((8, 8), 64, 1),
+    ],
+)
+@pytest.mark.parametrize("operator", ["matmul", "conv2d"])
+def test_siblings_of_any_width_that_fill_vectors_better(widths, terms, products, operator):
+    rng = np.random.default_rng(3)
+    convolves = operator == "conv2d"
+    weights = [rng.standard_normal((n, terms, 1, 1) if convolves else (terms, n)).astype(np.float32) for n in widths]
+    x = rng.standard_normal((1, terms, 3, 3) if convolves else (4, terms)).astype(np.float32)
+
+    @relay
+    def siblings(x):
+        return tuple(relay.conv2d(x, w) if convolves else x @ w for w in weights)
+
+    core = siblings.core(x)
+    joined = Pipeline("join_products", checked=True)(core)
+    assert sum(getattr(b.value, "operator", "") == operator for b in joined.main.body.bindings) == products
+    for found, wanted in zip(interpreter.run(joined, [x]), interpreter.run(core, [x]), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("shape", [(5, 64, 8), (64, 8), (1, 64, 8), (2, 5, 64, 8), (8,)])
 def test_products_of_a_batch_that_share_an_operand(shape):
     rng = np.random.default_rng(3)

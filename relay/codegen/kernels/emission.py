@@ -80,6 +80,7 @@ class Emission:
         self.index = index
         self.choice = choice
         self.schedule: HandSchedule | None = None  # what the program has chosen
+        self.in_blocks: Sequence[Any] = ()  # the operations that it wants to be computed in blocks
         self.lane: Expression | None = None  # where several rows are computed at once: which one
         self.explores = explores
         self.decisions: list[Decision] = []

@@ -356,6 +356,8 @@ def _build_counting(
     chosen = _chosen_schedule(group, choice)
     e = Emission(threads, "int64" if wide else "int32", choice if chosen is None else chosen.choice, explores)
     e.schedule = chosen
+    if chosen is not None and chosen.tile:
+        e.in_blocks = [tensors[b.targets[0]].op for b in group.bindings if _is_in_blocks(b)]
     parameters: list[Any] = []
     statements: list[Statement] = []
     for tensor, atom in zip((*inputs, *outputs), (*operands, *(None for _ in outputs)), strict=True):
@@ -384,8 +386,14 @@ def _build_counting(
 
 def _schedule_call(group: FusionGroup) -> OpCall | None:
     """The call that says how the kernel of a group is to be made."""
-    calls = (b.value for b in group.bindings if isinstance(b.value, OpCall))
+    calls = (b.value for b in group.bindings if isinstance(b.value, OpCall) and not _is_in_blocks(b))
     return next((c for c in calls if lookup(c.operator).memory.stored and "rule" in c.attributes), None)
+
+
+def _is_in_blocks(binding: Binding) -> bool:
+    """True if the program wants a value to be computed in the blocks of the kernel that reads it."""
+    call = binding.value
+    return isinstance(call, OpCall) and lookup(call.operator).memory.stored and call.attributes.get("in_blocks") is True
 
 
 def _chosen_schedule(group: FusionGroup, choice: TilingChoice) -> HandSchedule | None:
@@ -409,8 +417,9 @@ def _check_schedule(group: FusionGroup, chosen: HandSchedule, decisions: Sequenc
     if wanted is not None and all(d.rule != wanted for d in decisions):
         what = "a tile does" if chosen.tile else f"the rule {wanted!r} does"
         help = "tiles are for elementwise kernels of known sizes" if chosen.tile else None
-        if chosen.cache:
-            help = f"{help}, and a cache for operands that are read along the same axes everywhere"
+        if chosen.cache or any(map(_is_in_blocks, group.bindings)):
+            what_is = "a cache for operands" if chosen.cache else "their blocks compute values"
+            help = f"{help}, and {what_is} that are read along the same axes everywhere"
         raise CompileError(f"{what} not apply to this kernel, whose rule is {taken}", call.span, help=help)
 
 

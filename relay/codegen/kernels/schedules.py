@@ -56,7 +56,7 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
     results = {output.op: None for output in outputs}
     ops = [op for op in in_order(outputs) if ((op, 0) not in e.places and (op, 0) not in e.values) or op in results]
     kept = {
-        **materialized_operations(ops, results),
+        **materialized_operations(ops, results, e.in_blocks),
         **dict.fromkeys(op for op in ops if any(op.same_as(w) for w in wanted)),
     }
     steps = _steps(e, [op for op in ops if op in kept], results)
@@ -69,10 +69,12 @@ def emit(e: Emission, outputs: Sequence[Any], wanted: Sequence[Any] = ()) -> lis
 _MOST_READS = 1024  # of one element: stages that read their own inputs several times multiply them
 
 
-def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> dict[Any, None]:
+def materialized_operations(
+    ops: Sequence[Any], results: Mapping[Any, None], in_blocks: Sequence[Any] = ()
+) -> dict[Any, None]:
     """The operations that are computed once: results, reductions, and what these read if others read it, too, or if
     they read each element often; and what statements read and write; and what others read so many times that computing
-    it at each place would be more than `_MOST_READS` reads."""
+    it at each place would be more than `_MOST_READS` reads. Those `in_blocks` are in the memory of blocks."""
     readers: dict[Any, list[Any]] = {}
     for op in ops:
         for tensor in {t.op: t for t in op.input_tensors}.values():
@@ -87,7 +89,7 @@ def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> 
                 for other in read:
                     if costs.pop(other, 1) > 1:
                         kept[other] = None
-            costs[op] = max(sum(costs.get(other, 1) for other in read), 1)
+            costs[op] = 1 if op in in_blocks else max(sum(costs.get(other, 1) for other in read), 1)
         if (
             op in results
             or not is_compute(op)
@@ -98,7 +100,7 @@ def materialized_operations(ops: Sequence[Any], results: Mapping[Any, None]) -> 
             or (not _moves_only(op) and any(_is_product(c) for c in consumers))
         ):
             kept[op] = None
-    return kept
+    return {op: None for op in kept if op in results or op not in in_blocks}
 
 
 def _moves_only(op: Any) -> bool:

@@ -138,6 +138,14 @@ class BlockCalls:
             return True
         return self.operator(i).numerics.expensive_to_recompute
 
+    def is_stored(self, i: int) -> bool:
+        """True if a kernel ends with a call."""
+        return self.operator(i).memory.stored and not self.is_in_blocks(i)
+
+    def is_in_blocks(self, i: int) -> bool:
+        """True if a kernel that reads a call's result may compute it once for each of its blocks."""
+        return self.operator(i).memory.stored and self.call(i).attributes.get("in_blocks") is True
+
     def is_larger(self, i: int, j: int) -> bool | None:
         """True if a call's result has more elements than another's; None if that is data-dependent."""
         a, b = product(self.shape(i)), product(self.shape(j))

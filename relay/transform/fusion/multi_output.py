@@ -92,7 +92,7 @@ class _MultiOutputFusion:
         for draft in pending:
             for i in draft.members:
                 self.groups.setdefault(i, []).append(draft)
-                if self.calls.operator(i).memory.stored:
+                if self.calls.is_stored(i):
                     self.apart.add(draft)
             self.spaces[draft] = self._spaces(draft)
             self.levels[draft] = self._levels(draft)

@@ -23,6 +23,10 @@ from relay.transform.core.rebuilding import map_bodies
 def schedule_bindings(module: Module, schedules: Mapping[str, Mapping[str, Any]]) -> Module:
     """The module in which the values of these names are computed by kernels with these loops. Raises CompileError for a
     name that no operator's result has, and for what the operator `schedule` does not take."""
+    blocks = [name for name, options in schedules.items() if options.get("in_blocks")]
+    if blocks and not any(options.get("tile") for options in schedules.values()):
+        help = "give the value that is computed from it a tile"
+        raise CompileError(f"{blocks[0]!r} is to be computed in blocks, and no value has a tile", help=help)
     scheduler = _Scheduler(schedules)
     made = map_bodies(module, lambda function: scheduler.block(function.body))
     for name in schedules:

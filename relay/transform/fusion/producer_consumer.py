@@ -59,7 +59,7 @@ class _ProducerConsumerFusion:
         self.calls = calls
         self.groups: dict[int, list[GroupDraft]] = {}  # of each call
         self.alone = set(calls.leaving)  # calls that are results, also those that are too large to be parts
-        self.alone |= {i for i in calls.users if calls.operator(i).memory.stored}
+        self.alone |= {i for i in calls.users if calls.is_stored(i)}
         self.free: set[int] = set()  # calls without operands, which each group makes for itself
 
     def drafts(self) -> list[GroupDraft]:
@@ -110,6 +110,8 @@ class _ProducerConsumerFusion:
                     size -= sizes[j] * inlined.count(j)
                     self.alone.add(j)
             sizes[i] = size
+            if self.calls.is_in_blocks(i):  # who reads it reads memory
+                nested[i], indices[i], sizes[i] = 0, 1, 1
 
     def _inlinable(self, i: int) -> bool:
         return i not in self.alone and self.calls.patterns[i] in INJECTIVE and i not in self.calls.updated
@@ -187,13 +189,13 @@ class _ProducerConsumerFusion:
         return self.calls.patterns[anchor] is not Pattern.REDUCTION
 
     def _may_move(self, i: int, user: int) -> bool:
-        if self.calls.patterns[i] is Pattern.INJECTIVE or user in self.calls.updated:
+        if self.calls.patterns[i] is Pattern.INJECTIVE or user in self.calls.updated or self.calls.is_in_blocks(i):
             return True
         return self.calls.is_larger(user, i) is False
 
     def _pays(self, i: int, groups: Sequence[GroupDraft]) -> bool:
         """True if it is cheaper to repeat a call in each of several groups than to store it."""
-        if self.calls.is_intricate(i) or self._is_tested_for_equality(i):
+        if self.calls.is_intricate(i) or self.calls.is_in_blocks(i) or self._is_tested_for_equality(i):
             return False
         elements = product(self.calls.shape(i))
         repeated: Dim = multiply(elements, len(groups) - 1)

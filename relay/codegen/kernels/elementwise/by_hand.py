@@ -2,6 +2,7 @@
 
 schedule(y, tile=(8, 32))       for each block of 8 x 32 elements: 8 rows of vectors; threads share the blocks
 schedule(.., cache=True)        the same with copies of what a block reads
+schedule(t, in_blocks=True)     where y is computed from t: each block computes what it reads of t first
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relay.codegen.kernels.clusters import LoneCluster
-from relay.codegen.kernels.elementwise.block_copies import copies, windows
+from relay.codegen.kernels.elementwise.block_copies import Window, block_memory, places_in_blocks, windows
 from relay.codegen.kernels.elementwise.pointwise import lanes, store_elements
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import loop, nested_loops, number, shared_loop, unravel_index, vectors
@@ -27,18 +28,30 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
     extents = stages[0].extents
     if len(extents) != len(chosen.tile) or not all(isinstance(n, int) for n in extents):
         return None
-    if chosen.cache and not windows(e, stages) and any(e.reads(stage) for stage in stages):
+    found = _windows(e, stages, chosen)
+    if found is None:
         return None
     tile = " x ".join(map(str, chosen.tile)) + (" with copies of what they read" if chosen.cache else "")
-    return Plan(f"the program asks for blocks of {tile}", lambda: _blocks(e, stages, chosen))
+    count = len(e.in_blocks)
+    tile += f", which compute {count} value{'s' * (count > 1)} in their own memory" if count else ""
+    return Plan(f"the program asks for blocks of {tile}", lambda: _blocks(e, stages, chosen, found))
 
 
-def _blocks(e: Emission, stages: Sequence[Stage], chosen: HandSchedule) -> list[Statement]:
+def _windows(e: Emission, stages: Sequence[Stage], chosen: HandSchedule) -> list[Window] | None:
+    """What each block has in its own memory; None where it cannot have what the program wants there."""
+    with places_in_blocks(e, e.in_blocks):
+        found = windows(e, stages, e.in_blocks)
+    computed = [found.get((op, 0)) for op in e.in_blocks]
+    copied = [w for w in found.values() if w is not None and w.tensor.op not in e.in_blocks] if chosen.cache else []
+    if None in computed or (chosen.cache and not copied and found):
+        return None
+    return [*copied, *(w for w in computed if w is not None)]
+
+
+def _blocks(e: Emission, stages: Sequence[Stage], chosen: HandSchedule, found: Sequence[Window]) -> list[Statement]:
     extents = stages[0].extents
     tile = [min(length, n) for length, n in zip(chosen.tile, extents, strict=True)]
     counts = [-(-n // length) for length, n in zip(tile, extents, strict=True)]
-
-    found = windows(e, stages) if chosen.cache else []
 
     def block(at: Sequence[Expression], thread: Expression | None = None) -> list[Statement]:
         begins = [i * length for i, length in zip(at, tile, strict=True)]
@@ -46,7 +59,8 @@ def _blocks(e: Emission, stages: Sequence[Stage], chosen: HandSchedule) -> list[
             length if n % length == 0 else tirx.min(number(length, e.index), number(n, e.index) - begin)
             for length, n, begin in zip(tile, extents, begins, strict=True)
         ]
-        with copies(e, found, begins, tile, tirx.const(0, "int32") if thread is None else thread) as made:
+        own = tirx.const(0, "int32") if thread is None else thread
+        with places_in_blocks(e, e.in_blocks), block_memory(e, found, begins, tile, own) as made:
             return [*made, *_elements(e, stages, begins, sizes, chosen)]
 
     def part(number_: Expression, begin: Expression, end: Expression) -> list[Statement]:
