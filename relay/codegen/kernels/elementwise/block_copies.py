@@ -61,7 +61,7 @@ class Window:
 
 
 def windows(e: Emission, stages: Sequence[Stage], in_blocks: Sequence[Any] = ()) -> dict[Any, Window | None]:
-    """What a block reads of each tensor that stages read in memory, those first that others are computed from. None for
+    """The window of each tensor that stages read in memory, those first that others are computed from. None for
     what is not read at indices that follow the axes evenly, as at computed indices. The operations `in_blocks` are
     computed for the block, from what they read in turn."""
     found: dict[Any, Window | None] = {}

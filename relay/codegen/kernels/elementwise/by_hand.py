@@ -38,7 +38,7 @@ def match(e: Emission, subject: LoneCluster) -> Plan | None:
 
 
 def _windows(e: Emission, stages: Sequence[Stage], chosen: HandSchedule) -> list[Window] | None:
-    """What each block has in its own memory; None where it cannot have what the program wants there."""
+    """The windows that each block has in its own memory; None where it cannot have what the program wants there."""
     with places_in_blocks(e, e.in_blocks):
         found = windows(e, stages, e.in_blocks)
     computed = [found.get((op, 0)) for op in e.in_blocks]
