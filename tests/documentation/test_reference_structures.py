@@ -133,8 +133,9 @@ CLAIMS = [
         1.0 + 2.0 + 1.0 + 4.0 + 2.0 + 1.0 + 1.0 + 1.0 + 1.0 + 1.0,
     ),
     Claim("As an argument, or inside a structure, `None` is static:", "return 1 if a['k'] is None else 2", ({"k": None},), 1),
-    Claim("| `int`, `float`, `bool` | scalars |", "def f(a: int, b: float, c: bool):\n    return a + 1, b if c else 0.0", (1, 2.0, True), (2, 2.0)),
-    Claim("| `int`, `float`, `bool` | scalars |", "def f(a: int):\n    return a", (X,), Fails("must be|int")),
+    Claim("| `int`, `bool` | scalars |", "def f(a: int, c: bool):\n    return a + 1, 2.0 if c else 0.0", (1, True), (2, 2.0)),
+    Claim("| `float` | a scalar of any dtype of floats, in tuples, lists and records, too |", "def f(b: float, c: tuple[float, float]):\n    return b * c[0] + c[1]", (2.0, (3.0, 1.0)), 7.0),
+    Claim("| `int`, `bool` | scalars |", "def f(a: int):\n    return a", (X,), Fails("must be|int")),
     Claim(
         "| `tuple[A, B]`, `Fn[[A], B]`, `Ref[A]` |",
         "def f(a: tuple[float, int], b: relay.Fn[[float], float], c: relay.Ref[int]):\n    c.value += a[1]\n    return b(a[0]), c.value",

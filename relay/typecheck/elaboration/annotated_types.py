@@ -7,6 +7,7 @@ from relay.ir.types import (
     ANY,
     PYTHON_FLOAT,
     BaseClass,
+    FunctionType,
     Kind,
     QuantifiedType,
     TensorType,
@@ -46,10 +47,11 @@ def annotation_type(
 
 
 def _with_any_float(type_: Type) -> Type:
-    """The type with each `float` a scalar of some float dtype."""
+    """The type with each `float` a scalar of some float dtype. In a function's type it says at which one to make it."""
     if type_ is PYTHON_FLOAT:
         return TensorType(Unknown(Kind.BaseType, "float", classes=frozenset({BaseClass.FLOAT})), ())
-    return type_ if isinstance(type_, QuantifiedType) else map_type_parts(type_, _with_any_float)
+    is_whole = isinstance(type_, FunctionType | QuantifiedType)
+    return type_ if is_whole else map_type_parts(type_, _with_any_float)
 
 
 def _any_type(checker: Checker) -> Unknown:
