@@ -52,12 +52,13 @@ def host_program(module: Module) -> HostProgram:
     kernels = DeviceKernels()
 
     def groups(block: Block) -> dict[int, GroupKernels]:
-        ordinary, found = with_attention(block, plan(block), kernels.attention)
+        ordinary, found = with_attention(block, plan(block), kernels)
         return {at: found[at] if at in found else kernels.group(ordinary[at]) for at in sorted({*ordinary, *found})}
 
     with assume_facts(module.where):
         found = host_blocks(module, groups)
-    return HostProgram(module, found, tuple(kernels.launches))
+    launches = {n.name: n for b in found.values() for group in b.groups.values() for n in group.launches}
+    return HostProgram(module, found, tuple(launches.values()))
 
 
 def host_blocks(module: Module, groups: object) -> dict[Block, HostBlock]:

@@ -6,7 +6,7 @@ in place: a group's results are new memory, so a kernel never reads what it writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,8 +16,10 @@ from tvm_ffi import structural_map, structural_walk
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention import attention
-from relay.codegen.cuda.rules.blocks import Blocks
-from relay.codegen.cuda.rules.epilogues import epilogues
+from relay.codegen.cuda.rules.blocks import Blocks, Fused
+from relay.codegen.cuda.rules.epilogues import Epilogue, epilogues
+from relay.codegen.cuda.rules.recomputation import NAME as RECOMPUTATION
+from relay.codegen.cuda.rules.recomputation import inside_of, recomputations
 from relay.codegen.cuda.rules.schedules import schedule
 from relay.codegen.kernels.emission import Decision, Emission, Place, key
 from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, in_terms, signature
@@ -33,46 +35,62 @@ from relay.ops.tir.tvm_modules import without_vectors
 from relay.transform.fusion.fusion_groups import FusionGroup
 
 
+@attrs.frozen(eq=False)
+class _Wanted:
+    """The condition for a rule that a group has to meet: attention, where the `zeros` among its operands are constants
+    that are 0 everywhere, or recomputation of the products at these positions among its bindings."""
+
+    rule: str
+    zeros: frozenset[int] = frozenset()
+    products: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> object:
+        return self.rule, self.zeros, self.products
+
+
 class DeviceKernels:
     """The kernels of one program."""
 
     def __init__(self) -> None:
-        self.launches: list[Launch] = []  # of different kernels
-        self._known: dict[object, GroupKernels] = {}
-        self._declined: set[object] = set()  # by `attention`
+        self._known: dict[object, GroupKernels | None] = {}
         self._groups = 0
 
     def group(self, group: FusionGroup) -> GroupKernels:
         """The kernels of a group. Raises CompileError for one that has none."""
-        operands, sizes, found = signature(group, overwrites=False)
-        if found not in self._known:
-            self._known[found] = self._new_kernels(group, operands, sizes)
-            self.launches += self._known[found].launches
-        return self._of_group(self._known[found], group, operands, sizes)
+        found = self._kernels(group, None)
+        assert found is not None
+        return found
 
     def attention(self, group: FusionGroup) -> GroupKernels | None:
         """The kernels of a group that is attention; None for any other."""
-        operands, sizes, key_ = signature(group, overwrites=False)
+        operands, _, _ = signature(group, overwrites=False)
         zeros = frozenset(n for n, atom in enumerate(operands) if isinstance(atom, Constant) and not atom.value.any())
-        found = "attention", key_, zeros
-        if found not in self._known and found not in self._declined:
-            made = self._new_kernels(group, operands, sizes, zeros)
-            if any(launch.rule == ATTENTION for launch in made.launches):
-                self._known[found] = made
-                self.launches += made.launches
-            else:
-                self._declined.add(found)
-        return self._of_group(self._known[found], group, operands, sizes) if found in self._known else None
+        return self._kernels(group, _Wanted(ATTENTION, zeros))
+
+    def recomputation(self, group: FusionGroup, products: frozenset[Var]) -> GroupKernels | None:
+        """The kernels of a group that computes some products again for each kernel that reads them; None if one of them
+        cannot."""
+        places = tuple(n for n, binding in enumerate(group.bindings) if binding.targets[0] in products)
+        return self._kernels(group, _Wanted(RECOMPUTATION, products=places))
+
+    def _kernels(self, group: FusionGroup, wanted: _Wanted | None) -> GroupKernels | None:
+        operands, sizes, found = signature(group, overwrites=False)
+        name = found if wanted is None else (wanted.key, found)
+        if name not in self._known:
+            self._known[name] = self._new_kernels(group, operands, sizes, wanted)
+        made = self._known[name]
+        return None if made is None else self._of_group(made, group, operands, sizes)
 
     def _new_kernels(
-        self, group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], zeros: Zeros | None = None
-    ) -> GroupKernels:
+        self, group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], wanted: _Wanted | None
+    ) -> GroupKernels | None:
         calls = _calls(group)
         what = f"a kernel of {', '.join(dict.fromkeys(call.operator for call in calls))}"
         self._groups += 1
         with refusals_of(what, calls[0].span):
             names = "_".join(call.operator for call in calls)[:40]
-            return _build(group, operands, sizes, f"relay{self._groups - 1}_{names}", zeros)
+            return _build(group, operands, sizes, f"relay{self._groups - 1}_{names}", wanted)
 
     def _of_group(
         self, made: GroupKernels, group: FusionGroup, operands: tuple[Atom, ...], sizes: tuple[TypeId, ...]
@@ -99,25 +117,21 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-Zeros = frozenset[int]
-"""The positions of operands that are constants, 0 everywhere."""
-
-
 def _build(
-    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, zeros: Zeros | None
-) -> GroupKernels:
-    """The kernels of a group, which may be attention if the `zeros` among its operands are given."""
+    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, wanted: _Wanted | None
+) -> GroupKernels | None:
+    """The kernels of a group; None if it is not what is wanted."""
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
     most = max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
     index = "int64" if sizes or most >= FAR else "int32"
     if sizes or most <= INDEX_LIMIT:
-        return _build_counting(group, operands, sizes, name, index, bool(sizes), zeros)
+        return _build_counting(group, operands, sizes, name, index, bool(sizes), wanted)
     try:
-        return _build_counting(group, operands, sizes, name, index, True, zeros)
+        return _build_counting(group, operands, sizes, name, index, True, wanted)
     except CompileError:  # a compute function may take it that axes of known extents have int32
         if most > 2**31 - 1:
             raise
-        return _build_counting(group, operands, sizes, name, index, False, zeros)
+        return _build_counting(group, operands, sizes, name, index, False, wanted)
 
 
 FAR = 1 << 30
@@ -135,9 +149,9 @@ def _build_counting(
     name: str,
     index: str,
     wide: bool,
-    zeros: Zeros | None,
-) -> GroupKernels:
-    """The kernels of a group, with positions of this dtype; operators see indices of 64 bits if they are `wide`."""
+    wanted: _Wanted | None,
+) -> GroupKernels | None:
+    """As `_build`, with positions of this dtype; operators see indices of 64 bits if they are `wide`."""
     extents = Extents(sizes, wide)
     with without_vectors():
         inputs, outputs, tensors = group_stages(group, operands, extents, overwrites=False)
@@ -165,21 +179,19 @@ def _build_counting(
     for tensor in (*inputs, *outputs):
         keep(tensor)
     kept = materialized_operations(ops, results)
-    wanted = [tensors[variable].op for variable in group.kept]
-    steps = [op for op in ops if op in kept or any(op.same_as(w) for w in wanted)]
-    ends = epilogues(e, steps, results)
-    zero_inputs = [tensor for n, tensor in enumerate(inputs) if n in (zeros or ())]
-    whole = None if zeros is None else attention(e, ops, results, zero_inputs)
-    inside = {end.product for end in ends.values()} | (frozenset() if whole is None else whole.inside)
-    in_memory = [op for op in steps if op not in inside]
+    computed_once = [tensors[variable].op for variable in group.kept]
+    steps = [op for op in ops if op in kept or any(op.same_as(other) for other in computed_once)]
+    found = _plan(e, group, inputs, tensors, steps, results, wanted)
+    if found is None:
+        return None
+    ends, in_memory, fused = found
     temporaries = [keep(op.output(n)) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places]
     allocated = len(buffers)
     launches: list[Launch] = []
     for op in in_memory:
         end = ends.get(op)
         start = op if end is None else end.product
-        of = whole if whole is not None and start.same_as(whole.output.stage.op) else None
-        for made in schedule(e, start, end, of):
+        for made in schedule(e, start, end, fused.get(start)):
             body = _with_memory(made, buffers, bytes_of)
             parameters = [extents.variables[dim] for dim in sizes]
             decision = e.decisions[-1]
@@ -188,6 +200,42 @@ def _build_counting(
             )
     memory = tuple(temporaries) + tuple(map(bytes_of, buffers[allocated:]))
     return GroupKernels((), (), (), tuple(sizes), memory, tuple(launches))
+
+
+def _plan(
+    e: Emission,
+    group: FusionGroup,
+    inputs: Sequence[Any],
+    tensors: Mapping[Atom, Any],
+    steps: Sequence[Any],
+    results: Mapping[Any, None],
+    wanted: _Wanted | None,
+) -> tuple[dict[Any, Epilogue], list[Any], dict[Any, Fused]] | None:
+    """The epilogues among the operations of a group, those that have memory, and those with the products that are fused
+    into them; None if the group is not what is wanted."""
+    if wanted is not None and wanted.rule == RECOMPUTATION:
+        products = [_product_behind(tensors[group.bindings[n].targets[0]].op) for n in wanted.products]
+        inside = inside_of(steps, results, products)
+        kept = [op for op in steps if op not in inside]
+        ends = epilogues(e, kept, results)
+        found = recomputations(e, kept, ends, products)
+        if found is None:
+            return None
+        return ends, [op for op in kept if op not in {end.product for end in ends.values()}], dict(found)
+    ends = epilogues(e, steps, results)
+    inside = frozenset(end.product for end in ends.values())
+    if wanted is None:
+        return ends, [op for op in steps if op not in inside], {}
+    zeros = [tensor for n, tensor in enumerate(inputs) if n in wanted.zeros]
+    whole = attention(e, in_order([op.output(0) for op in results]), results, zeros)
+    if whole is None:
+        return None
+    return ends, [op for op in steps if op not in inside | whole.inside], {whole.output.stage.op: whole}
+
+
+def _product_behind(op: Any) -> Any:
+    """The operation that sums up a product, whose result another one may only convert."""
+    return op if op.reduce_axis else op.input_tensors[0].op
 
 
 def _width(buffer: Any) -> int:

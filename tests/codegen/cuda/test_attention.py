@@ -148,16 +148,6 @@ def test_weights_that_are_rounded_to_half_precision_are_kept(dtype: str) -> None
 
 
 @needs_compiler
-def test_gradients_keep_the_weights() -> None:
-    """The backward part reads the weights, so they are in memory."""
-    gradient = relay.grad(relay.relay(lambda q, k, v: (relay.scaled_dot_product_attention(q, k, v) ** 2).sum()))
-    arguments = normal(12, 8), normal(20, 8), normal(20, 9)
-    found, program = run_emulated(gradient, arguments)
-    assert "attention" not in rules(program)
-    assert_agree(found, gradient.interpret(*arguments), rtol=1e-4, atol=1e-4)
-
-
-@needs_compiler
 def test_missing_barriers_are_noticed() -> None:
     attend = relay.relay(lambda q, k, v: relay.scaled_dot_product_attention(q, k, v))
     arguments = normal(9, 8), normal(40, 8), normal(40, 8)

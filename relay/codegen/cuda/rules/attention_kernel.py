@@ -16,6 +16,7 @@ from relay.codegen.cuda.rules.blocks import (
     plan_of,
     thread_buffer,
 )
+from relay.codegen.cuda.rules.lines import Lines
 from relay.codegen.cuda.rules.products import Axes
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, number, unravel_index
@@ -26,8 +27,8 @@ from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 def match_attention(e: Emission, subject: StageSubject) -> Plan | None:
     """Products of queries and keys whose softmax is multiplied with values."""
-    found = subject.attention
-    if found is None or (keys := found.part()) is None:
+    found = subject.fused
+    if not isinstance(found, Attention) or (keys := found.part()) is None:
         return None
     reason = f"one pass over the keys, {keys} at a time, for {QUERIES} queries"
     return plan_of(reason, subject, lambda: _AttentionKernel(e, subject, found, keys).blocks())
@@ -42,9 +43,9 @@ class _AttentionKernel:
         self.thread, self.block = indices_of_thread()
         self.t = cast(self.thread, e.index)
         self.own, self.lane = unravel_index(self.t, (QUERIES, SHARE), e.index)
-        self.queries_memory = thread_buffer("query", QUERIES * (self.depth + 1), dtype, "shared")
-        self.keys_memory = thread_buffer("key", keys * (self.depth + 1), dtype, "shared")
-        self.values_memory = thread_buffer("value", keys * self.width, dtype, "shared")
+        self.queries_lines = Lines("query", dtype, QUERIES, self.depth, self.depth + 1)
+        self.keys_lines = Lines("key", dtype, keys, self.depth, self.depth + 1)
+        self.values_lines = Lines("value", dtype, keys, self.width, self.width)
         self.scores = thread_buffer("score", QUERIES * (keys + 1), dtype, "shared")
         self.weights = thread_buffer("weight", QUERIES * (keys + 1), dtype, "shared")
         self.sums = thread_buffer("sum", -(-self.width // SHARE), dtype, "local")
@@ -62,51 +63,38 @@ class _AttentionKernel:
         self.batches = [product.values(product.outer, batch, e) for product in (found.product, found.output)]
         zero = tirx.const(0, found.dtype)
         buffers = (
-            self.queries_memory, self.keys_memory, self.values_memory, self.scores, self.weights,
+            self.queries_lines.buffer, self.keys_lines.buffer, self.values_lines.buffer, self.scores, self.weights,
             self.sums, self.highest, self.total, self.scale,
         )  # fmt: skip
         statements: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in buffers]
         statements += [_put(self.highest, 0, tirx.const(float("-inf"), found.dtype)), _put(self.total, 0, zero)]
         statements += [_put(self.sums, n, zero) for n in range(-(-self.width // SHARE))]
-        statements += self._fetch(
-            self.queries_memory, 0, found.product.left, (found.product.rows, found.product.inner), self.first, QUERIES
-        )
+        axes = found.product.rows, found.product.inner
+        statements += self._fetch(self.queries_lines, 0, found.product.left, axes, self.first)
         statements += loop(parts(keys, self.keys), e.index, self._part)
         statements += self._results()
         return Blocks(statements, self.thread, self.block, THREADS, outer * tiles)
 
     def _fetch(
-        self, into: Any, which: int, factor: Expression, axes: tuple[Axes, Axes], first: Expression, lines: int
+        self, into: Lines, which: int, factor: Expression, axes: tuple[Axes, Axes], first: Expression
     ) -> list[Statement]:
-        """Bring lines of a factor to shared memory: `lines` from `first` on, zeros where there are none. `axes` are
-        those of the lines, and those along them; `which` product it belongs to."""
+        """Bring lines of a factor to shared memory, from `first` on. `axes` are those of the lines, and those along
+        them; `which` product it belongs to."""
         e, product = self.e, (self.attention.product, self.attention.output)[which]
-        limit, length = (volume([d for _, d in part]) for part in axes)
-        pitch = length + 1 if which == 0 else length
 
-        def fetch_element(i: Expression) -> list[Statement]:
-            position = i * THREADS + self.t
-            line, along = unravel_index(position, (lines, length), e.index)
-            values = {**self.batches[which], **product.values(axes[0], first + line, e)}
-            values |= product.values(axes[1], along, e)
-            place = line * pitch + along
-            stored = [
-                _put(into, place, tirx.const(0, self.attention.dtype)),
-                guarded_statement(
-                    first + line < number(limit, e.index), [_put(into, place, e.element(factor, values))]
-                ),
-            ]
-            return [guarded_statement(position < lines * length, stored)] if lines * length % THREADS else stored
+        def element(line: Expression, along: Expression) -> Expression:
+            values = {**self.batches[which], **product.values(axes[0], line, e)}
+            return e.element(factor, {**values, **product.values(axes[1], along, e)})
 
-        return loop(-(-lines * length // THREADS), e.index, fetch_element)
+        return into.fetch(e, self.t, THREADS, (first, volume([d for _, d in axes[0]])), element)
 
     def _part(self, part: Expression) -> list[Statement]:
         """Take some keys and values."""
         product, output, first = self.attention.product, self.attention.output, part * self.keys
         own_keys = [self.lane + n * SHARE for n in range(self.keys // SHARE)]
         made = [barrier()]
-        made += self._fetch(self.keys_memory, 0, product.right, (product.columns, product.inner), first, self.keys)
-        made += self._fetch(self.values_memory, 1, output.right, (output.inner, output.columns), first, self.keys)
+        made += self._fetch(self.keys_lines, 0, product.right, (product.columns, product.inner), first)
+        made += self._fetch(self.values_lines, 1, output.right, (output.inner, output.columns), first)
         made += [barrier(), *(s for key_ in own_keys for s in self._score(first, key_)), barrier()]
         made += self._raise_highest()
         made += [s for key_ in own_keys for s in self._weight(first, key_)]
@@ -150,8 +138,7 @@ class _AttentionKernel:
         place = self.own * (self.keys + 1) + key_
 
         def add(depth: Expression) -> list[Statement]:
-            query = tirx.BufferLoad(self.queries_memory, [self.own * (self.depth + 1) + depth])
-            other = tirx.BufferLoad(self.keys_memory, [key_ * (self.depth + 1) + depth])
+            query, other = self.queries_lines.at(self.own, depth), self.keys_lines.at(key_, depth)
             return [_put(memory, 0, found.product.add(_get(memory, 0), query, other))]
 
         dot = tirx.Var("dot", found.dtype)
@@ -206,7 +193,7 @@ class _AttentionKernel:
             made = []
             for at in range(-(-self.width // SHARE)):
                 column = self.lane + at * SHARE
-                value = tirx.BufferLoad(self.values_memory, [n * self.width + column])
+                value = self.values_lines.at(n, column)
                 added = [_put(self.sums, at, self.attention.output.add(_get(self.sums, at), weight, value))]
                 whole = (at + 1) * SHARE <= self.width
                 made += added if whole else [guarded_statement(column < self.width, added)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -17,6 +17,10 @@ from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 if TYPE_CHECKING:
     from relay.codegen.cuda.rules.attention import Attention
+    from relay.codegen.cuda.rules.recomputation import Recomputation
+
+Fused: TypeAlias = "Attention | Recomputation"
+"""A stage with the products that it reads and that are fused into its kernel."""
 
 
 @attrs.frozen(eq=False)
@@ -32,12 +36,13 @@ class Blocks:
 
 @attrs.define(eq=False)
 class StageSubject:
-    """A stage that is kept in memory, or whose epilogue is. `made` are its kernels, once a rule has made them."""
+    """A stage that is kept in memory, or whose epilogue is, perhaps with the products that it reads. `made` are its
+    kernels, once a rule has made them."""
 
     op: Any
     stage: Stage | None  # None for a te.extern
     epilogue: Epilogue | None = None
-    attention: Attention | None = None
+    fused: Fused | None = None
     made: list[Blocks] = attrs.field(factory=list)
 
     def __str__(self) -> str:

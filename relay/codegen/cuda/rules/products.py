@@ -44,16 +44,26 @@ class Factors:
         return self.rows, self.columns, self.inner, self.outer
 
     def values(self, axes: Axes, position: Expression, e: Emission) -> dict[Any, Expression]:
-        """The values of axes' variables, by the position in the space of all of them."""
-        if not axes:
-            return {}
-        indices = unravel_index(position, [extent for _, extent in axes], e.index)
-        return e.axis_values([variable for variable, _ in axes], indices)
+        """As `axis_values`."""
+        return axis_values(axes, position, e)
 
     def add(self, sum_: Expression, left: Expression, right: Expression) -> Expression:
         """The sum and one term more, of floats rounded once."""
-        dtype = self.stage.dtypes[0]
-        return tirx.call_pure_extern(dtype, _FLOATS[dtype], left, right, sum_)
+        return add_product(sum_, left, right)
+
+
+def axis_values(axes: Axes, position: Expression, e: Emission) -> dict[Any, Expression]:
+    """The values of axes' variables, by the position in the space of all of them."""
+    if not axes:
+        return {}
+    indices = unravel_index(position, [extent for _, extent in axes], e.index)
+    return e.axis_values([variable for variable, _ in axes], indices)
+
+
+def add_product(sum_: Expression, left: Expression, right: Expression) -> Expression:
+    """The sum and a product of the same dtype, rounded once."""
+    dtype = str(sum_.ty)
+    return tirx.call_pure_extern(dtype, _FLOATS[dtype], left, right, sum_)
 
 
 def factors(e: Emission, stage: Stage) -> Factors | None:

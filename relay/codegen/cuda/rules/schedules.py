@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
-from relay.codegen.cuda.rules.attention import Attention
 from relay.codegen.cuda.rules.attention_kernel import match_attention
 from relay.codegen.cuda.rules.blocks import (
     Blocks,
+    Fused,
     StageSubject,
     barrier,
     divides,
@@ -28,13 +28,16 @@ from relay.codegen.cuda.rules.blocks import (
 )
 from relay.codegen.cuda.rules.distribution import Nest, nests
 from relay.codegen.cuda.rules.epilogues import Epilogue
+from relay.codegen.cuda.rules.recomputation import NAME as RECOMPUTATION
+from relay.codegen.cuda.rules.recomputation_kernel import match_recomputation
+from relay.codegen.cuda.rules.reductions import Accumulators, assign, is_associative
 from relay.codegen.cuda.rules.tensor_cores import match_tensor_product
 from relay.codegen.cuda.rules.tiled_products import match_tiled_product
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
-from relay.codegen.kernels.reduction.reductions import combine_elements, sources
+from relay.codegen.kernels.reduction.reductions import combine_elements
 from relay.codegen.kernels.rules import Plan, Rule, Table
-from relay.codegen.kernels.stage import Stage, is_choice, is_compute, stage_of, volume
+from relay.codegen.kernels.stage import Stage, is_compute, stage_of, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
 
 THREADS = 256
@@ -47,12 +50,10 @@ SERIAL = 4096
 """Results from which there are threads enough if each has a result of its own."""
 
 
-def schedule(
-    e: Emission, op: Any, epilogue: Epilogue | None = None, attention: Attention | None = None
-) -> list[Blocks]:
-    """The kernels of a stage, one after another, of a product with its epilogue, or of attention, whose last product
-    it is; none if there is nothing to compute."""
-    subject = StageSubject(op, stage_of(op) if is_compute(op) else None, epilogue, attention)
+def schedule(e: Emission, op: Any, epilogue: Epilogue | None = None, fused: Fused | None = None) -> list[Blocks]:
+    """The kernels of a stage, one after another, of a product with its epilogue, or of a stage with the products that
+    are `fused` into it; none if there is nothing to compute."""
+    subject = StageSubject(op, stage_of(op) if is_compute(op) else None, epilogue, fused)
     if subject.stage is not None and is_below(volume(subject.stage.extents), 1):
         return []
     RULES.emit(e, subject)
@@ -89,40 +90,6 @@ def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
     return plan_of("a thread for each element", subject, lambda: _thread_per_element(e, stage, element))
 
 
-class Accumulators:
-    """The places where a thread keeps the numbers that a reduction has combined so far."""
-
-    def __init__(self, e: Emission, stage: Stage) -> None:
-        self.e, self.stage = e, stage
-        self.buffers = [thread_buffer("sum", 1, dtype, "local") for dtype in stage.dtypes]
-        self.declared: list[Statement] = [tirx.AllocBuffer(buffer) for buffer in self.buffers]
-
-    @property
-    def values(self) -> list[Expression]:
-        return [tirx.BufferLoad(buffer, [0]) for buffer in self.buffers]
-
-    def clear(self) -> list[Statement]:
-        identities = self.stage.op.body[0].combiner.identity_element
-        return [tirx.BufferStore(buffer, i, [0]) for buffer, i in zip(self.buffers, identities, strict=True)]
-
-    def add(self, right: Sequence[Expression]) -> list[Statement]:
-        """Combine them with numbers that come later."""
-        return assign(self.buffers, [0], combine_elements(self.e, self.stage, self.values, right))
-
-    def step(self, indices: Sequence[Expression], steps: Sequence[Expression]) -> list[Statement]:
-        """Combine them with the element at these indices."""
-        return self.add(sources(self.e, self.stage, indices, steps))
-
-
-def assign(buffers: Sequence[Any], at: Sequence[Any], values: Sequence[Expression]) -> list[Statement]:
-    """All buffers := all values at once."""
-    names = [tirx.Var("combined", value.ty) for value in values]
-    return [
-        *(tirx.Bind(name, value) for name, value in zip(names, values, strict=True)),
-        *(tirx.BufferStore(buffer, name, at) for buffer, name in zip(buffers, names, strict=True)),
-    ]
-
-
 def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
     """Reductions."""
     stage = subject.stage
@@ -135,33 +102,6 @@ def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
         return [*sums.declared, *sums.clear(), *steps, *store(e, stage, indices, sums.values)]
 
     return plan_of("a thread for each result", subject, lambda: _thread_per_element(e, stage, element))
-
-
-def is_associative(combiner: Any) -> bool:
-    """True if a reduction may surely be computed in parts: each result is a sum, a product and the like of the two
-    elements, or a choice among them. Others, as the squares and products of a power by the bits of its exponent, are
-    computed in their order."""
-    pairs = list(zip(combiner.lhs, combiner.rhs, strict=True))
-    return all(_is_plain(result, *pair) for result, pair in zip(combiner.result, pairs, strict=True))
-
-
-_ASSOCIATIVE = (tirx.Add, tirx.Mul, tirx.Min, tirx.Max, tirx.And, tirx.Or)
-
-
-def _is_plain(result: Expression, left: Any, right: Any) -> bool:
-    if isinstance(result, _ASSOCIATIVE):
-        return bool(
-            (result.a.same_as(left) and result.b.same_as(right)) or (result.a.same_as(right) and result.b.same_as(left))
-        )
-    return _is_choice(result, left, right)
-
-
-def _is_choice(result: Expression, left: Any, right: Any) -> bool:
-    if isinstance(result, tirx.Select):
-        return _is_choice(result.true_value, left, right) and _is_choice(result.false_value, left, right)
-    if hasattr(result, "op") and is_choice(result):
-        return all(_is_choice(part, left, right) for part in result.args[1:])
-    return bool(result.same_as(left) or result.same_as(right))
 
 
 def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:
@@ -249,6 +189,7 @@ RULES = Table(
     (
         Rule("statement", 50, _match_statement),
         Rule(ATTENTION, 60, match_attention),
+        Rule(RECOMPUTATION, 55, match_recomputation),
         Rule("tensor_product", 45, match_tensor_product),
         Rule("tiled_product", 40, match_tiled_product),
         Rule("block_reduction", 30, _match_block_each),
