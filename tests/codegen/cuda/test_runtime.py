@@ -217,9 +217,7 @@ def test_dlpack(driver: EmulatedDriver) -> None:
     gc.collect()
     assert not _handed_out
     again = [relay.device_put(X)]
-    while (
-        again[-1].tensor.memory.address != address
-    ):  # of free memory of this size, that at the lowest address is first
+    while again[-1].tensor.memory.address != address:  # the lowest address of this size is first
         again.append(relay.device_put(X))
         assert len(again) < 100
     assert driver.calls["cuCtxSynchronize"] == waits + 1  # others may still have read it
