@@ -413,7 +413,7 @@ class Code:
             return
         size = self.size(target.layout.bytes)
         with self.collect() as copied:
-            self.emit(tirx.Evaluate(tir.extern("memcpy", self.address(target), self.address(source), size)))
+            self.emit(tir.copy_bytes(self.address(target), self.address(source), size))
         if isinstance(source.place, Memory) and source.place.optional:
             self.emit_if(tirx.NE(self.address(source), integer(0)), copied)
         else:

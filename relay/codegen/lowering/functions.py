@@ -384,7 +384,7 @@ class FunctionGenerator(FunctionState):
             assert isinstance(value, Leaf)
             size = code.bytes(value.layout.bytes)
             there = self.shared.arena.reserve(code, size)
-            code.emit(tirx.Evaluate(tir.extern("memcpy", there, code.address(value), size)))
+            code.emit(tir.copy_bytes(there, code.address(value), size))
             return (Leaf(ROW, Immediate(there)), *words)
         assert isinstance(layout, TensorLayout)
         if isinstance(value, tuple):

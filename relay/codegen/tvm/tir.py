@@ -173,6 +173,12 @@ def extern(name: str, *arguments: Expression) -> Expression:
     return tirx.call_extern("int64", name, *arguments)
 
 
+def copy_bytes(target: Expression, source: Expression, count: Expression) -> Statement:
+    """target := source, which do not overlap. A library that is linked without the C library gets the oldest version
+    of each symbol, and the oldest `memcpy` of glibc uses no vectors of the processor; `memmove` has one version."""
+    return tirx.Evaluate(extern("memmove", target, source, count))
+
+
 def fail() -> Statement:
     """Leave the function with a status that its caller notices."""
     return tirx.Evaluate(tirx.tvm_throw_last_error())

@@ -88,11 +88,11 @@ class Arena:
             code.emit_if(tirx.EQ(aside, integer(0)), failed)
             place = aside
             for (address, bytes_), size in zip(tensors, sizes, strict=True):
-                code.emit(tirx.Evaluate(tir.extern("memcpy", place, code.value(address), bytes_)))
+                code.emit(tir.copy_bytes(place, code.value(address), bytes_))
                 place = code.bind(place + size, name="place")
             code.check(tir.call(self._release, [code.context, mark.top, mark.chunk]))
             there = self.reserve(code, total * integer(2) + integer(SMALLEST))
-            code.emit(tirx.Evaluate(tir.extern("memcpy", there, aside, total)))
+            code.emit(tir.copy_bytes(there, aside, total))
             code.emit(tirx.Evaluate(tir.extern("free", aside)))
             for (address, _), size in zip(tensors, sizes, strict=True):
                 code.store(address, there)

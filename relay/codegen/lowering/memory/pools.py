@@ -231,7 +231,7 @@ def _move(
             bytes_ = code.size(layout.bytes)
             base = code.bind(code.table(pool.slot + 2 + position), name="base")
             target, source = base + code.value(start) * bytes_, base + offset * bytes_
-            code.emit(tirx.Evaluate(tir.extern("memcpy", target, source, length * bytes_)))
+            code.emit(tir.copy_bytes(target, source, length * bytes_))
         code.set_table(COPIED, code.table(COPIED) + length)
         with code.collect() as left:
             _free(code, pool, offset, size)
