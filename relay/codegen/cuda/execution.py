@@ -131,8 +131,10 @@ class Run:
         return DeviceTensor(self.gpu, self.allocate(count), dtype, shape)
 
     def on_device(self, array: np.ndarray) -> DeviceTensor:
-        """An array of the host on the GPU."""
-        made = self.empty(array.dtype, array.shape)
+        """An array of the host on the GPU. While a graph is made, it is there before the graph runs, so that its memory
+        must not be that of what the graph has computed before."""
+        allocate = self.gpu.allocate if self.gpu.capturing else self.allocate
+        made = DeviceTensor(self.gpu, allocate(array.nbytes), array.dtype, array.shape)
         self.gpu.upload(array, made.memory)
         return made
 

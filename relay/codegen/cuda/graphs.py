@@ -100,8 +100,9 @@ class Graphs:
         run.allocate = arena.allocate
         run.numbers = OrderedDict()
         inputs = [leaf if _is_fixed(leaf) else run.empty(leaf.dtype, leaf.shape) for leaf in leaves]
+        gpu.call("cuStreamSynchronize", gpu.stream)  # whose kernels may still use what is free now, and written at once
         gpu.call("cuStreamBeginCapture", gpu.stream, gpu.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
-        gpu.capturing = True
+        gpu.capturing, gpu.arena.may_wait = True, False
         graph, result, done = None, None, False
         try:
             result = run(rebuild(inputs), sizes)
@@ -109,7 +110,7 @@ class Graphs:
         except (NotRepeatable, MemoryError):
             self.repeatable = False
         finally:
-            gpu.capturing = False
+            gpu.capturing, gpu.arena.may_wait = False, True
             graph = gpu.call("cuStreamEndCapture", gpu.stream)
         if not done:
             gpu.call("cuGraphDestroy", graph)

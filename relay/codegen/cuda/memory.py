@@ -62,6 +62,8 @@ class Arena:
         """Bytes that tensors have, as far as `allocate` has seen."""
         self.peak = 0
         """The most bytes that tensors have had."""
+        self.may_wait = True
+        """False while the GPU may not be waited for: then nothing that was dropped is taken back."""
         self.requests = 0
         """The number of times that the driver was asked."""
 
@@ -112,7 +114,7 @@ class Arena:
     def _collect(self) -> None:
         """Take back what was dropped."""
         waited = False
-        while self._dropped:
+        while self._dropped and self.may_wait:
             part, exported = self._dropped.popleft()
             if exported[0] and not waited:
                 self._wait()

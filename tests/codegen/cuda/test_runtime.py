@@ -301,6 +301,22 @@ def test_calls_as_graphs(driver: EmulatedDriver) -> None:
     assert_agree(repeated(relay.device_put(X), 3), repeated.interpret(X, 3), rtol=1e-5, atol=1e-6)
 
 
+def test_numbers_of_a_graph_keep_their_memory(driver: EmulatedDriver) -> None:
+    """Numbers that the host uploads while a graph is made are not where its kernels compute."""
+
+    @relay
+    def counted(x, n):
+        for i in range(n):
+            x = relay.tanh(x) * (i + 1)
+        return x.max() * n, x
+
+    driver.calls.clear()
+    for factor in (1, 2, 3, 4, 5):
+        x = np.float32(factor) * X
+        assert_agree(counted(relay.device_put(x), 5), counted.interpret(x, 5), rtol=1e-5, atol=1e-6)
+    assert driver.calls["cuGraphLaunch"] == 4
+
+
 def test_what_reads_the_gpu_is_no_graph(driver: EmulatedDriver) -> None:
     @relay
     def halved(x):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import re
 import shutil
 import subprocess
@@ -294,19 +293,14 @@ def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
     entries = "".join(_entry(name, parameters) for name, parameters in kernels)
     whole = f'#include "{HEADER}"\n{HALF_OPERATIONS}{text}{entries}'
-    folder = Path(tempfile.gettempdir()) / f"relay-emulation-{hashlib.sha256(whole.encode()).hexdigest()[:24]}"
-    folder.mkdir(exist_ok=True)
-    (folder / "kernels.cpp").write_text(whole)
     flags = ["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing"]
     made = [str(COMPILER), *flags, "-U_FORTIFY_SOURCE", "-Wl,-Bsymbolic"]
-    try:
-        done = subprocess.run(
-            [*made, str(folder / "kernels.cpp"), "-o", str(folder / "kernels.so")], capture_output=True, text=True
-        )
+    with tempfile.TemporaryDirectory(prefix="relay-emulation-") as folder:  # each process its own
+        code, built = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
+        code.write_text(whole)
+        done = subprocess.run([*made, str(code), "-o", str(built)], capture_output=True, text=True)
         assert not done.returncode, done.stderr[:2000]
-        return ctypes.CDLL(str(folder / "kernels.so")), {name: _count(parameters) for name, parameters in kernels}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return ctypes.CDLL(str(built)), {name: _count(parameters) for name, parameters in kernels}
 
 
 def _count(parameters: str) -> int:
