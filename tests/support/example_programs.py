@@ -1,4 +1,5 @@
-"""Random programs for one example, for tests of batches: branches, loops, reductions, indexing, tuples, closures."""
+"""Random programs for one example, for tests of batches: branches, loops that end in any way, operators on operands
+that differ between the examples and on others, tuples, closures, optional values."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ class _Writer:
         self.rng = rng
         self.lines: list[str] = []
         self.counters = 0
+        self.loops = 0  # how many are around the statement
 
     def write(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
@@ -34,6 +36,28 @@ class _Writer:
                 "g(y)",
                 "t[0] - t[1] * 0.5",
                 "np.outer(np.tanh(x), y)[k % 3]",
+                "np.tanh(m @ x)",
+                "m[k % 3] * 0.5",
+                "(w @ w.T)[0] * 0.2",
+                "np.sort(np.tanh(y))",
+                "np.cumsum(np.sin(x)) * 0.3",
+                "np.stack([x, w[1]]).max(axis=0)",
+                "np.einsum('i,ij->j', np.tanh(y), m)",
+                "(y if o is None else o)",
+            )
+        )
+
+    def matrix(self) -> str:
+        """A matrix, of bounded values and derivatives."""
+        return self.rng.choice(
+            (
+                "np.tanh(m @ w)",
+                "np.outer(np.tanh(x), np.sin(y))",
+                "0.5 * (m.T - w)",
+                "np.tanh(w * s)",
+                "m[[2, 0, 1]] * 0.5",
+                "np.where(w > 0.0, m, x)",
+                "np.tanh(w @ w)",
             )
         )
 
@@ -44,7 +68,7 @@ class _Writer:
         return self.rng.choice(("x[0] > 0.0", "k > 2", "s < y[1]", "k % 2 == 0", "y.sum() > x.sum()", "w[0, 0] > 0.0"))
 
     def statement(self, depth: int, left: int) -> None:
-        kind = self.rng.randrange(7 if left else 4)
+        kind = self.rng.randrange(9 if left else 6)
         if kind < 2:
             self.write(depth, f"{self.rng.choice('xy')} = {self.vector()}")
         elif kind == 2:
@@ -52,24 +76,41 @@ class _Writer:
         elif kind == 3:
             self.write(depth, f"t = ({self.vector()}, {self.vector()})")
         elif kind == 4:
+            self.write(depth, f"m = {self.matrix()}" if self.rng.random() < 0.7 else f"o = {self.vector()}")
+        elif kind == 5:
+            self.leave(depth)
+        elif kind == 6:
             self.write(depth, f"if {self.condition()}:")
             self.block(depth + 1, left - 1)
             if self.rng.random() < 0.6:
                 self.write(depth, "else:")
                 self.block(depth + 1, left - 1)
-        elif kind == 5:
+        elif kind == 7:
             self.write(depth, f"for i in range({self.rng.choice(('2', 'k', 'k % 3'))}):")
-            self.block(depth + 1, left - 1)
+            self.loop_body(depth + 1, left - 1)
             if self.rng.random() < 0.3:
-                self.write(depth + 1, f"if {self.condition()}:")
-                self.write(depth + 2, "break")
+                self.write(depth, "else:")
+                self.block(depth + 1, left - 1)
         else:
             self.counters += 1
             counter = f"n{self.counters}"
             self.write(depth, f"{counter} = 0")
             self.write(depth, f"while {counter} < {self.rng.choice(('3', 'k'))} and {self.condition()}:")
-            self.block(depth + 1, left - 1)
             self.write(depth + 1, f"{counter} += 1")
+            self.loop_body(depth + 1, left - 1)
+
+    def loop_body(self, depth: int, left: int) -> None:
+        self.loops += 1
+        self.block(depth, left)
+        self.loops -= 1
+
+    def leave(self, depth: int) -> None:
+        """A branch that leaves the loop, its round or the program, where there is a loop."""
+        if self.loops:
+            self.write(depth, f"if {self.condition()}:")
+            self.write(depth + 1, self.rng.choice(("break", "break", "continue", "return x - y, s")))
+        else:
+            self.write(depth, f"s = {self.number()}")
 
     def block(self, depth: int, left: int) -> None:
         for _ in range(self.rng.randrange(1, 3)):
@@ -78,7 +119,7 @@ class _Writer:
     def program(self) -> str:
         self.write(0, "def f(w, x, k):")
         self.write(1, "y, s = x * 0.5, x[2]")
-        self.write(1, "t = (x, y)")
+        self.write(1, "t, m, o = (x, y), w * 0.5, None")
         self.write(1, "def g(a):")
         self.write(2, "return np.tanh(a @ w + x)")
         for _ in range(4):

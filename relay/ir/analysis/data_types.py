@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from relay.ir.types import DataDefinition, mentioned_definitions
 
@@ -20,7 +20,7 @@ def definition_graph(definitions: Iterable[DataDefinition]) -> dict[DataDefiniti
     return mentioned
 
 
-def contains_itself(definition: DataDefinition, mentioned: dict[DataDefinition, set[DataDefinition]]) -> bool:
+def contains_itself(definition: DataDefinition, mentioned: Mapping[DataDefinition, set[DataDefinition]]) -> bool:
     """True if values of a data type may contain values of it."""
     seen: set[DataDefinition] = set()
     pending = list(mentioned[definition])

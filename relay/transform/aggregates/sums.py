@@ -14,12 +14,17 @@ from collections.abc import Mapping
 from relay.ir.analysis.data_types import contains_itself, definition_graph
 from relay.ir.dims import ANY
 from relay.ir.expr import (
+    Binding,
+    Block,
     Construct,
     Derivative,
     Function,
+    Loop,
+    Match,
     Module,
+    Yield,
 )
-from relay.ir.traverse import walk
+from relay.ir.traverse import bound_variables, free_variables, walk
 from relay.ir.types import (
     BaseType,
     DataDefinition,
@@ -37,6 +42,7 @@ from relay.transform.aggregates.flat_types import (
     FlatTypeMap,
     module_types,
 )
+from relay.transform.aggregates.tuples import flatten_bindings
 from relay.transform.module_pass import pass_about
 
 DEEPEST = 16
@@ -62,6 +68,24 @@ def flatten_sums(module: Module) -> Module:
     return Module(functions, module.entry, tuple(d for d in module.data if d in used), module.where)
 
 
+def flatten_sums_within(binding: Binding) -> list[Binding]:
+    """A loop whose rounds use data types of a known size only between their beginning and their end, without these, and
+    without the tuples in their place among what branches and loops pass on. Others stay."""
+    loop = binding.value
+    assert isinstance(loop, Loop)
+    inside = list(walk(loop.body))
+    if not any(isinstance(b.value, Construct | Match) for b in inside):
+        return [binding]
+    around = (*free_variables(Block((binding,), Yield(()))), *binding.targets, *loop.parameters)
+    variables = (v for b in inside for v in (*b.targets, *bound_variables(b.value)))
+    mentioned = definition_graph(mentioned_definitions(v.type for v in variables if v.type is not None))
+    kept = set(definition_graph(mentioned_definitions(v.type for v in around if v.type is not None)))
+    found = _of_known_size(mentioned, kept)
+    if not found:
+        return [binding]
+    return flatten_bindings(Flattening(FlatTypeMap(found)).block(Block((binding,), Yield(()))).bindings)
+
+
 # ---- which
 
 
@@ -83,7 +107,13 @@ def _sums(module: Module) -> set[DataDefinition]:
     entry = module.functions[module.entry]
     assert isinstance(entry, Function)
     border = [*(p.type for p in entry.parameters), entry.result]
-    kept = set(definition_graph(mentioned_definitions(t for t in border if t is not None)))
+    return _of_known_size(mentioned, set(definition_graph(mentioned_definitions(t for t in border if t is not None))))
+
+
+def _of_known_size(
+    mentioned: Mapping[DataDefinition, set[DataDefinition]], kept: set[DataDefinition]
+) -> set[DataDefinition]:
+    """Those of the data types that become tuples, if some are kept."""
     found = {d for d in mentioned if d not in kept and not contains_itself(d, mentioned)}
     found = _small_definitions(_shallow_definitions(found, mentioned))
     while True:

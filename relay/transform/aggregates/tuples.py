@@ -28,6 +28,7 @@ from relay.ir.expr import (
     Project,
     Terminator,
     Var,
+    Yield,
 )
 from relay.ir.rebuild import with_values
 from relay.ir.traverse import all_blocks, terminator_operands
@@ -45,6 +46,11 @@ def flatten_tuples(module: Module) -> Module:
 def _flatten(function: Function) -> Block:
     passed = any(isinstance(t.type, TupleType) for b in all_blocks(function.body) for t in _control_flow_targets(b))
     return _TupleFlattening().block(function.body) if passed else function.body
+
+
+def flatten_bindings(bindings: Sequence[Binding]) -> list[Binding]:
+    """Bindings without tuples among the targets of branches and the parameters and results of loops."""
+    return list(_TupleFlattening().block(Block(tuple(bindings), Yield(()))).bindings)
 
 
 def _control_flow_targets(block: Block) -> list[Var]:

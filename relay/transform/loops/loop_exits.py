@@ -34,6 +34,8 @@ from relay.ir.expr import (
 )
 from relay.ir.traverse import all_blocks, bodies, free_variables, terminator_operands
 from relay.ir.types import BOOL, BaseType, TensorType, scalar
+from relay.operator import Emitter
+from relay.transform.aggregates.flat_types import undef
 from relay.transform.loops.rounds import Unsupported
 
 
@@ -154,7 +156,38 @@ class _Rounds:
             values = tuple(Var(p.name, p.type, p.span) for p in self.parameters)
             made = Binding(values, self._choice(condition, then, orelse, Next))
             return LoopRound((*before, made), Next(self.label, values))
-        raise Unsupported(_NESTED)
+        return self._divided(before, condition, then, orelse)
+
+    def _divided(self, before: tuple[Binding, ...], condition: Atom, then: Block, orelse: Block) -> LoopRound:
+        """A round whose branch may go on or end in both arms: the arms find which, and the values for both ends."""
+        leaves = Var("leaves", scalar(BOOL))
+        passed = tuple(Var(p.name, p.type, p.span) for p in self.parameters)
+        results = tuple(Var(t.name, t.type, t.span) for t in self.targets)
+        made = self._marked_branch(condition, then, orelse)
+        over = LoopExit(leaves, True, Block((), Yield(results)), LoopRound((), Next(self.label, passed)))
+        return LoopRound((*before, Binding((leaves, *passed, *results), made)), over)
+
+    def _marked_branch(self, condition: Atom, then: Block, orelse: Block) -> If:
+        return If((Arm(Block((), Yield((condition,))), self._marked(then)),), self._marked(orelse))
+
+    def _marked(self, block: Block) -> Block:
+        """A block that yields whether it leaves the loop, the values of the next round, and those of the end, of which
+        one or the other are never read."""
+        found = next((n for n, b in enumerate(block.bindings) if _leaves(b.value, self.label)), None)
+        if found is not None:
+            before, condition, then, orelse = self._arms(block, found)
+            values = tuple(Var(v.name, v.type, v.span) for v in (*self.parameters, *self.targets))
+            leaves = Var("leaves", scalar(BOOL))
+            inner = Binding((leaves, *values), self._marked_branch(condition, then, orelse))
+            return Block((*before, inner), Yield((leaves, *values)))
+        end = block.terminator
+        if not isinstance(end, Next | Exit):
+            raise Unsupported(_NESTED)
+        emitter = Emitter(end.span)
+        unread = [_unread(emitter, v) for v in (self.targets if isinstance(end, Next) else self.parameters)]
+        both: list[Atom] = [*end.values, *unread] if isinstance(end, Next) else [*unread, *end.values]
+        flag = Constant(np.asarray(isinstance(end, Exit)), end.span)
+        return Block((*block.bindings, *emitter.bindings), Yield((flag, *both)))
 
     def _arms(self, block: Block, place: int) -> tuple[tuple[Binding, ...], Atom, Block, Block]:
         """The bindings before the branch at a place, its condition, and its two arms, with what follows it."""
@@ -198,3 +231,9 @@ class _Rounds:
         like = self.targets if kind is Exit else self.parameters
         values = tuple(Var(v.name, v.type, v.span) for v in like)
         return Block((*before, Binding(values, self._choice(condition, then, orelse, kind))), Yield(values))
+
+
+def _unread(emitter: Emitter, variable: Var) -> Atom:
+    if not isinstance(variable.type, TensorType):
+        raise Unsupported(_NESTED)
+    return undef(emitter, variable.type)

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence, Set
 import attrs
 
 from relay.errors import CompileError, RelayError, Span
+from relay.ir.dims import Dim
 from relay.ir.expr import (
     Atom,
     Binding,
@@ -41,10 +42,12 @@ from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import free_variables, walk
 from relay.operator import Emitter, Undetermined
+from relay.transform.aggregates.sums import flatten_sums_within
 from relay.transform.analysis.lanes import BATCHED, NoLanes, lane_loop, prefers_lanes
-from relay.transform.analysis.loop_analysis import bound_in, likely
+from relay.transform.analysis.loop_analysis import bound_in, likely, with_body_block
 from relay.transform.core.rebuilding import map_bodies
 from relay.transform.loops.compaction import CompactedRounds, runs_active
+from relay.transform.loops.failures import has_failures, with_assertions
 from relay.transform.loops.partition import finds_places
 from relay.transform.loops.recomputation import is_round
 from relay.transform.loops.rounds import Limits, Unsupported, number_of
@@ -232,12 +235,35 @@ def _vectorized_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> 
     if not (isinstance(count, int) or limits.integers.is_size(count)) or bound_dims(loop.body):
         raise Unsupported("it has sizes that are known only at run time")
     try:
+        return _evaluated(loop, targets, count, limits)
+    except Unsupported as error:
+        plain = _plain_loop(Binding(tuple(targets), loop))
+        if plain is loop or _runs_in_lanes(plain, limits):
+            raise error
+        return _evaluated(plain, targets, count, limits)
+
+
+def _plain_loop(binding: Binding) -> Loop:
+    """A loop without the data types and the failures that stand between its rounds' beginning and their end."""
+    loop = binding.value
+    assert isinstance(loop, Loop)
+    match flatten_sums_within(binding):
+        case [Binding(_, Loop() as flat)]:
+            loop = flat
+        case _:
+            pass
+    return with_body_block(loop, with_assertions(loop.body)) if has_failures(loop.body) else loop
+
+
+def _evaluated(loop: Loop, targets: Sequence[Var], count: Dim, limits: Limits) -> list[Binding]:
+    """The bindings of a loop's results, of all rounds at once. Raises Unsupported where that is not possible."""
+    try:
         rounds = CompactedRounds(loop, count, limits)
         made = rounds.bindings(targets)
-        limits.notes.update(rounds.notes)
-        return made
     except (TypeError, RelayError, Undetermined) as error:
         raise Unsupported("a call on all rounds has no type") from error
+    limits.notes.update(rounds.notes)
+    return made
 
 
 def _is_update(value: Expr) -> bool:

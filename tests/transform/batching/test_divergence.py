@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree, leaves
+from batches import loops_over_examples
 
 import relay
-from relay.ir.expr import Function, Loop
-from relay.ir.traverse import walk
 from relay.transform.loops.vectorization import choices_of
 from relay.transform.pipeline import Pipeline
 
@@ -150,17 +149,10 @@ def _batched(f: relay.RelayFunction, **options: Any) -> relay.RelayFunction:
     return relay.vmap(f, (None, 0, 0), **options)
 
 
-def _loops_over_examples(f: relay.RelayFunction, *arguments: Any) -> int:
-    module = Pipeline.for_level(2, ("lower", "prepare"), checked=True)(f.typed(*arguments))
-    functions = [g for g in module.functions.values() if isinstance(g, Function)]
-    loops = [b.value for g in functions for b in walk(g.body) if isinstance(b.value, Loop)]
-    return sum(loop.label.name.startswith("for_index") for loop in loops)
-
-
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_values(f: relay.RelayFunction) -> None:
     batch = _batched(f)
-    assert _loops_over_examples(batch, W, X, K) == 0
+    assert loops_over_examples(batch, W, X, K) == 0
     assert_agree(batch(W, X, K), batch.interpret(W, X, K), rtol=1e-9)
 
 
@@ -207,7 +199,7 @@ def test_two_axes(f: relay.RelayFunction) -> None:
     for count in (2, 9):  # fewer and more than the inner axis has
         x = RNG.normal(size=(count, 7, 4))
         assert_agree(twice(W, x, K), twice.interpret(W, x, K), rtol=1e-9)
-    assert _loops_over_examples(twice, W, x, K) == 1
+    assert loops_over_examples(twice, W, x, K) == 1
 
 
 def test_negative_zeros_stay() -> None:
@@ -243,7 +235,7 @@ def test_assertions_of_an_arm_are_of_the_examples_that_take_it() -> None:
         return x
 
     batch = _batched(checked)
-    assert _loops_over_examples(batch, W, X, K) == 0
+    assert loops_over_examples(batch, W, X, K) == 0
     assert_agree(batch(W, X[:6], K[:6]), batch.interpret(W, X[:6], K[:6]))
     with pytest.raises(relay.ExecutionError, match="too many"):
         batch(W, X, K)
@@ -269,7 +261,7 @@ def test_draws_have_a_loop_of_their_own() -> None:
         return np.tanh(x @ w) * relay.random.uniform(key, (4,), dtype=relay.Float64)
 
     batch, keys = _batched(noisy), np.asarray(relay.random.split(relay.random.key(1), 7))
-    assert _loops_over_examples(batch, W, X, keys) == 0
+    assert loops_over_examples(batch, W, X, keys) == 0
     assert_agree(batch(W, X, keys), batch.interpret(W, X, keys), rtol=1e-9)
 
 
