@@ -1,9 +1,15 @@
 """Random programs for one example, for tests of batches: branches, loops that end in any way, operators on operands
-that differ between the examples and on others, tuples, closures, optional values."""
+that differ between the examples and on others, tuples, closures, optional values; and whether batches stay loops."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
+
+import relay
+from relay.ir.expr import Function, Loop
+from relay.ir.traverse import walk
+from relay.transform.pipeline import Pipeline
 
 DEPTH = 3
 
@@ -126,3 +132,11 @@ class _Writer:
             self.statement(1, DEPTH - 1)
         self.write(1, "return x + y + t[0] + t[1], s")
         return "\n".join(self.lines) + "\n"
+
+
+def loops_over_examples(f: relay.RelayFunction, *arguments: Any) -> int:
+    """The number of loops that run one example of `vmap` after the other, before derivatives are made."""
+    module = Pipeline.for_level(2, ("lower", "prepare"), checked=True)(f.typed(*arguments))
+    functions = [g for g in module.functions.values() if isinstance(g, Function)]
+    loops = [b.value for g in functions for b in walk(g.body) if isinstance(b.value, Loop)]
+    return sum(loop.label.name.startswith("for_index") for loop in loops)

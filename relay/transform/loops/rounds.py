@@ -7,7 +7,7 @@ first axis, an array of the loop of which each round has one row, a tuple of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -19,10 +19,13 @@ from relay.ir.expr import (
     Atom,
     Binding,
     Block,
+    Call,
     Constant,
     Counter,
+    Derivative,
     Expr,
     Extent,
+    Global,
     If,
     Loop,
     LoopLabel,
@@ -35,7 +38,7 @@ from relay.ir.expr import (
 )
 from relay.ir.sizes.facts import facts
 from relay.ir.traverse import count_bindings, walk
-from relay.ir.types import BaseType, TensorType, Type
+from relay.ir.types import BaseType, TensorType, TupleType, Type
 from relay.operator import Emitter, Pattern, Value, batch_call, lookup
 from relay.operator.batching import EXAMPLES, batching_rule
 from relay.operator.facets import LOOP, IndexKind
@@ -54,12 +57,29 @@ MOST_UNROLLED = 64
 _EFFECT = "a round has an effect, or calls a function"
 
 
+class DerivativesOfAll(Protocol):
+    """The derivatives of functions that compute several examples."""
+
+    def derivative(self, call: Call, marked: Sequence[bool], count: Dim, counter: Counter) -> Derivative:
+        """The derivative whose call takes the place of those of all `count` examples, with a cotangent of each as its
+        last argument. Raises Unsupported where there is none."""
+        ...
+
+
 class Limits:
     """Limits: facts about a function, and what is allowed in it."""
 
-    def __init__(self, body: Block, choices: bool, max_size: int, is_early: bool = False) -> None:
+    def __init__(
+        self,
+        body: Block,
+        choices: bool,
+        max_size: int,
+        is_early: bool = False,
+        derivatives: DerivativesOfAll | None = None,
+    ) -> None:
         self.body, self.integers = body, ValueRanges(body)
         self.choices, self.max_size, self.is_early = choices, max_size, is_early
+        self.derivatives = derivatives
         self.diverges = True  # rounds may take different ways: False where a loop around these should be batched
         self.remaining: list[tuple[Loop, str]] = []  # the loops that stay, and why
         self.in_lanes: list[Loop] = []  # those whose rounds run in lanes
@@ -274,6 +294,8 @@ class Rounds:
                 self._branch(binding.targets, value)
             case Loop():
                 self._inner_loop(binding.targets, value)
+            case Call():
+                self.known[binding.targets[0]] = self._derivative(value)
             case _:
                 raise Unsupported(_EFFECT)
 
@@ -321,6 +343,30 @@ class Rounds:
         if isinstance(made.type, TensorType):
             return Lane(made, any(marked))
         return Items(tuple(Lane(item, any(marked)) for item in self.out.components(made)))
+
+    def _derivative(self, call: Call) -> Part:
+        """The derivatives of a function in all rounds."""
+        if self.limits.derivatives is None or self.mask is not None or self.extent is not self.count:
+            raise Unsupported(_EFFECT)
+        lanes = [self._lane(a) for a in call.arguments]
+        marked = [lane.batched for lane in lanes]
+        made = self.limits.derivatives.derivative(call, marked, self.count, self.counter)
+        values = [self._local_value(lane.value) for lane in lanes[: len(made.type.parameters) - 1]]
+        seed = made.type.parameters[-1]
+        assert isinstance(seed, TensorType)
+        if len(lanes) == len(made.type.parameters):
+            values.append(self._stretched_lane(lanes[-1]))
+        else:
+            values.append(self.out.call(lookup("ones"), (), {"shape": seed.shape, "dtype": seed.base}))  # type: ignore[dict-item]
+        arguments = tuple(value.atom for value in values)
+        found = self.out.bind(Call(Global(made.name, made.type), arguments, call.span), made.type.result, "derivatives")
+        return self._items(found)
+
+    def _items(self, value: Value) -> Part:
+        """The tensors of all rounds in a value."""
+        if isinstance(value.type, TupleType):
+            return Items(tuple(self._items(item) for item in self.out.components(value)))
+        return Lane(value, True)
 
     def _row(self, call: OpCall) -> Found | None:
         """The value of a call that reads or writes the row of a round, or adds a number to the counter."""

@@ -16,7 +16,7 @@ Where a body has something else, or arrays of all rounds would be too large, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import attrs
 
@@ -45,7 +45,8 @@ from relay.operator import Emitter, Undetermined
 from relay.transform.aggregates.sums import flatten_sums_within
 from relay.transform.analysis.lanes import BATCHED, NoLanes, lane_loop, prefers_lanes
 from relay.transform.analysis.loop_analysis import bound_in, likely, with_body_block
-from relay.transform.core.rebuilding import map_bodies
+from relay.transform.core.rebuilding import map_bodies, with_functions
+from relay.transform.loops.batched_derivatives import BatchedDerivatives
 from relay.transform.loops.compaction import CompactedRounds, runs_active
 from relay.transform.loops.failures import has_failures, with_assertions
 from relay.transform.loops.partition import finds_places
@@ -68,10 +69,32 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
     pending = any(isinstance(f, Derivative) for f in module.functions.values())
     choices = not (will_be_differentiated and pending)
 
-    def change(function: Function) -> Block:
-        return _block(function.body, Limits(function.body, choices, max_size, is_early=pending))
+    derivatives = BatchedDerivatives(module, _examples_together(max_size)) if will_be_differentiated else None
 
-    return map_bodies(module, change)
+    def change(function: Function) -> Block:
+        return _block(function.body, Limits(function.body, choices, max_size, pending, derivatives))
+
+    made = map_bodies(module, change)
+    if derivatives is None or not derivatives.made:
+        return made
+    return with_functions(made, {**made.functions, **derivatives.made})
+
+
+def _examples_together(max_size: int) -> Callable[[Loop, Var, Block], Block]:
+    """The evaluation of a loop over the examples of a function that will be differentiated, whose results are those of
+    a block that is around it."""
+
+    def vectorized(loop: Loop, results: Var, around: Block) -> Block:
+        whole = Block((*around.bindings, Binding((results,), loop)), around.terminator)
+        limits = Limits(whole, False, max_size, is_early=True)
+        plain = _plain_loop(whole.bindings[-1])
+        if _runs_in_lanes(plain, limits):
+            raise Unsupported("its derivative runs in lanes")
+        outer = map_blocks(plain, lambda block: _block(block, limits))
+        assert isinstance(outer, Loop)
+        return Block((*around.bindings, *_vectorized_bindings(outer, (results,), limits)), around.terminator)
+
+    return vectorized
 
 
 @attrs.frozen
@@ -85,9 +108,8 @@ class Choice:
 
 def choices_of(module: Module, will_be_differentiated: bool = False) -> list[Choice]:
     """The choices of `vectorize_loops` for the loops of a module, in the order of the source."""
-    choices = not (will_be_differentiated and any(isinstance(f, Derivative) for f in module.functions.values()))
     found: list[Choice] = []
-    for loop in _remaining_loops(module, choices, found):
+    for loop in _remaining_loops(module, will_be_differentiated, found):
         found.append(
             Choice(f"the loop {loop.name} {f'stays: {loop.reason}' if loop.reason else 'runs in lanes'}", loop.span)
         )
@@ -106,19 +128,19 @@ class RemainingLoop:
 
 def remaining_loops(module: Module) -> list[RemainingLoop]:
     """The loops of a structured module that `vectorize_loops` leaves, in order."""
-    choices = not any(isinstance(function, Derivative) for function in module.functions.values())
-    return _remaining_loops(module, choices, [])
+    return _remaining_loops(module, True, [])
 
 
-def _remaining_loops(module: Module, choices: bool, notes: list[Choice]) -> list[RemainingLoop]:
-    """The same, where both arms of a branch may be computed only if there are `choices`. What else is chosen goes to
-    `notes`."""
+def _remaining_loops(module: Module, will_be_differentiated: bool, notes: list[Choice]) -> list[RemainingLoop]:
+    """The same; what else is chosen goes to `notes`."""
     found: list[RemainingLoop] = []
     pending = any(isinstance(function, Derivative) for function in module.functions.values())
+    choices = not (will_be_differentiated and pending)
+    derivatives = BatchedDerivatives(module, _examples_together(MAX_SIZE)) if will_be_differentiated else None
     rounds = {name for name, f in module.functions.items() if isinstance(f, Function) and is_round(f)}
     for name, function in module.functions.items():
         if isinstance(function, Function) and name not in rounds:
-            limits = Limits(function.body, choices, MAX_SIZE, is_early=pending)
+            limits = Limits(function.body, choices, MAX_SIZE, pending, derivatives)
             made = _block(function.body, limits)
             left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
             notes += [Choice(text, span) for span, text in limits.notes]

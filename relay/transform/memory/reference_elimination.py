@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import attrs
+
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -165,7 +167,7 @@ class _ReferenceElimination:
         body = self.block(loop.body, inside, ())
         counter = loop.counter
         if counter is not None:
-            counter = type(counter)(counter.index, self.atom(counter.count))
+            counter = attrs.evolve(counter, count=self.atom(counter.count))  # type: ignore[misc]
         start = (*map(self.atom, loop.initial), *initial)
         made = Loop(loop.label, (*loop.parameters, *parameters), start, body, counter, loop.span)
         return Binding((*targets, *self._fresh_contents(cells, content)), made)

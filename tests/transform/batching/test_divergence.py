@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree, leaves
-from batches import loops_over_examples
+from example_programs import loops_over_examples
 
 import relay
 from relay.transform.loops.vectorization import choices_of
@@ -307,6 +307,20 @@ def test_choices(f: relay.RelayFunction, divergence: Any, text: str) -> None:
     batch = _batched(f, divergence=divergence)
     assert text in _texts(batch, W, X, K)
     assert_agree(batch(W, X, K), batch.interpret(W, X, K), rtol=1e-9)
+
+
+def test_what_is_asked_for_holds_where_examples_have_captured_variables() -> None:
+    @relay
+    def captured(w, x, k):  # type: ignore[no-untyped-def]
+        def now():  # type: ignore[no-untyped-def]
+            return x
+
+        while abs(x).sum() > 1.0:
+            x = 0.5 * np.tanh(x)
+        return now()
+
+    assert loops_over_examples(_batched(captured), W, X, K) == 1
+    assert loops_over_examples(_batched(captured, divergence="partition"), W, X, K) == 0
 
 
 def test_loops_of_elementwise_operators_stay() -> None:

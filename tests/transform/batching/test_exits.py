@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree, leaves
-from batches import loops_over_examples
+from example_programs import loops_over_examples
 
 import relay
 from relay.eval.interpreter import run
