@@ -29,7 +29,8 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow.loop_copies import StaticFlow, counted_numbers
+from relay.typecheck.elaboration.control_flow.known_sequences import counted_numbers
+from relay.typecheck.elaboration.control_flow.loop_copies import StaticFlow
 
 MOST_ELABORATED = 16384
 """The largest number of bindings that are elaborated to decide the conditions of all rounds."""

@@ -35,7 +35,7 @@ from relay.typecheck.elaboration.abstract_values import (
     size,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.control_flow import loop_copies, optionals, trip_counts
+from relay.typecheck.elaboration.control_flow import known_sequences, loop_copies, optionals, trip_counts
 from relay.typecheck.elaboration.control_flow.chosen_rounds import with_chosen_rounds
 from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
@@ -79,7 +79,7 @@ def elaborate_for(
         return
     if is_string_of_run(iterable):
         iterable = texts.characters(checker, out, iterable, node.span)
-    iterable = loop_copies.with_ranges(checker, context, node, iterable)
+    iterable = known_sequences.as_read(checker, context, node, iterable, out)
     items = _static_items(checker, out, iterable, node.span)
     if items is None and loop_copies.is_copied(checker, context, node, iterable):
         items = elements(checker, out, iterable, node.span)

@@ -7,7 +7,7 @@ nothing else has a type:
     few rounds of a small body         rounds * bindings <= FEW_BINDINGS, if each round changes its lists alike
     everything is known before         rounds * bindings <= EVALUATED: this computes, and writes nothing
     each round has its own parameters  `layers[i]` of a tuple or list, so that the copies are as many as the items
-    many known numbers, computed       rounds * bindings <= SOME_BINDINGS; a loop counts or reads them
+    many known numbers, or texts       a loop counts or reads them (`known_sequences.py`), unless that costs little
     the rounds differ in their types   it is elaborated once, that fails, and elaboration starts again with copies
                                        (`Decisions.copied`), of at most MOST_ROUNDS rounds; loops over
                                        `reversed(range(n))` with a known n may differ, too, and loops over a known
@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FunctionType
 
 import attrs
-import numpy as np
 
-from relay.errors import RelayError, Span
+from relay.errors import RelayError
+from relay.ir.definition import Definition
 from relay.ir.dims import ANY, Dim
 from relay.ir.expr import (
     Atom,
@@ -60,7 +61,6 @@ from relay.typecheck.elaboration.abstract_values import (
     GlobalFunction,
     LocalFunction,
     Number,
-    PythonNumber,
     PythonObject,
     Range,
     Tuple,
@@ -72,17 +72,13 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow.trip_counts import may_run_backward, parts
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, handed_entities
+from relay.typecheck.elaboration.library import undecorated
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.relations import steps
 from relay.typecheck.unification import is_known
 
 FEW_BINDINGS = 64
 """The largest number of bindings in copies of a loop's body that need not be copied."""
-
-SOME_BINDINGS = 256
-"""The same of a loop through more than MANY_NUMBERS numbers that the program computes, as `list(range(n))`."""
-
-MANY_NUMBERS = 32
 
 EVALUATED = 4096
 """The same of bodies of which everything is known at compile time."""
@@ -131,39 +127,11 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
     flow = StaticFlow(context, node, iterable)
     if flow.chooses:
         return True
-    weight = copies * (_weight(checker, context, node.body) + _weight_of_element(iterable))
-    if flow.regular and weight <= (EVALUATED if flow.everything_known else FEW_BINDINGS):
+    bindings = copies * (weight(checker, context, node.body) + _weight_of_element(iterable))
+    if flow.regular and bindings <= (EVALUATED if flow.everything_known else FEW_BINDINGS):
         return True
     checker.uncopied.add(node.label)
     return False
-
-
-def with_ranges(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue) -> AbstractValue:
-    """The iterable of a `for`, where a structure of many numbers becomes something that a loop can count or read."""
-    if isinstance(iterable, Zip):
-        return Zip(tuple(with_ranges(checker, context, node, part) for part in iterable.items))
-    if not isinstance(iterable, Tuple) or len(iterable.items) <= MANY_NUMBERS or node.label in checker.decisions.copied:
-        return iterable
-    numbers = [i.value for i in iterable.items if type(i) is PythonNumber and isinstance(i.value, int)]
-    if len(numbers) < len(iterable.items):
-        return iterable
-    weight = len(numbers) * checker.frame.copies * _weight(checker, context, node.body)
-    if weight <= (EVALUATED if StaticFlow(context, node, iterable).everything_known else SOME_BINDINGS):
-        return iterable
-    checker.uncopied.add(node.label)
-    return counted_numbers(numbers, node.span)
-
-
-def counted_numbers(numbers: Sequence[int], span: Span | None) -> AbstractValue:
-    """Known numbers as something that a loop counts, or reads."""
-    first = numbers[0] if numbers else 0
-    step = numbers[1] - first if len(numbers) > 1 else 1
-    stop = first + step * len(numbers)
-    if step and list(numbers) == list(range(first, stop, step)):
-        return Range(PythonNumber(first), PythonNumber(stop), step)
-    small = np.array_equal(numbers, np.asarray(numbers, np.int64).astype(np.int32))
-    constant = Constant(np.asarray(numbers, np.int32 if small else np.int64), span)
-    return DynamicValue(constant, constant.type, of_range=True)
 
 
 @contextmanager
@@ -229,6 +197,8 @@ def _extent(part: AbstractValue) -> Dim | None:
     match part:
         case Tuple(items):
             return len(items)
+        case PythonObject(str() as text):
+            return len(text)
         case DynamicValue(_, type_) if isinstance(known := prune(type_), TupleType):
             return len(known.items)
         case DynamicValue() if dynamic_lists.is_growing(part):
@@ -248,7 +218,7 @@ def _is_symbolic(iterable: AbstractValue) -> bool:
 # ---- costs
 
 
-def _weight(checker: Checker, context: Context, block: Block, depth: int = 0) -> int:
+def weight(checker: Checker, context: Context, block: Block, depth: int = 0) -> int:
     """The number of bindings in a block, with those of the functions that it calls."""
     total = 0
     for inside in all_blocks(block):
@@ -276,17 +246,28 @@ def _weight_of_call(checker: Checker, context: Context, function: Atom, depth: i
         return 0
     if isinstance(entity, LocalFunction):
         code, inner = entity.function, entity.context
-    elif isinstance(entity, GlobalFunction):
+    else:
         try:
-            code, inner = entity.definition.function, Context({}, {}, entity.definition.scope)
+            definition = _definition_of(entity)
+            if definition is None:
+                return 0
+            code, inner = definition.function, Context({}, {}, definition.scope)
         except RelayError:  # which is reported where it is called
             return 0
-    else:
-        return 0
     if code not in checker.module.weights:
         checker.module.weights[code] = 0  # of what calls itself
-        checker.module.weights[code] = _weight(checker, inner, code.body, depth + 1)
+        checker.module.weights[code] = weight(checker, inner, code.body, depth + 1)
     return min(times * checker.module.weights[code], HUGE)
+
+
+def _definition_of(entity: AbstractValue | None) -> Definition | None:
+    """That of a global function, decorated or plain, which is read as if it were decorated."""
+    if isinstance(entity, GlobalFunction):
+        return entity.definition
+    function = entity.value if isinstance(entity, PythonObject) else None
+    if not isinstance(function, FunctionType) or hasattr(function, "__relay__") or not undecorated.is_read(function):
+        return None
+    return undecorated.definition(function)
 
 
 def _meaning(context: Context, atom: Atom) -> AbstractValue | None:

@@ -113,9 +113,11 @@ def emptied(checker: Checker, out: TypedBlockBuilder, table: AbstractValue, span
 def call_function(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """Call a function of hash tables."""
+    """Call a function of hash tables. A string that is known is a run-time value there, as a table's keys are: each
+    would make a function of its own."""
     function = GlobalFunction(_functions[name].__relay__)
-    return checker.engine.call_function(checker, out, function, operands, (), span)
+    given = [texts.of_run(checker, out, o, span) for o in operands]
+    return checker.engine.call_function(checker, out, function, given, (), span)
 
 
 def with_item(
@@ -149,7 +151,7 @@ def updated(
         elif isinstance(other, Tuple) and other.form is not None and other.form.names:
             raise TypeCheckError("only a dict can be merged into a dict", span)
         else:
-            pairs = list_elements(checker, out, other, span)
+            pairs = _listed(checker, out, other, span)
             table = call_function(checker, out, "updated_by_pairs", [table, pairs], span)
     return table
 
@@ -178,8 +180,14 @@ def set_of(checker: Checker, out: TypedBlockBuilder, elements: AbstractValue, sp
         for item in elements.items:
             made = call_function(checker, out, "with_element", [made, item], span)
         return made
-    xs = list_elements(checker, out, tables.iterated(checker, out, elements, span), span)
+    xs = _listed(checker, out, tables.iterated(checker, out, elements, span), span)
     return call_function(checker, out, "with_elements", [made, xs], span)
+
+
+def _listed(checker: Checker, out: TypedBlockBuilder, elements: AbstractValue, span: Span | None) -> AbstractValue:
+    """The elements as a dynamic list: the function that goes through them is then one for all of them."""
+    xs = list_elements(checker, out, elements, span)
+    return dynamic_lists.as_growing(checker, out, texts.of_run(checker, out, xs, span), span)
 
 
 @implements(as_set)
@@ -290,7 +298,7 @@ def _counted(call: Call, table: AbstractValue, elements: AbstractValue, /) -> Ab
     if tables.is_dict(elements) or (isinstance(elements, Tuple) and elements.form and elements.form.cls is dict):
         help = "write a loop: `for k, n in other.items(): c[k] += n`"
         raise TypeCheckError("a Counter is updated by elements, found a dict", span, help=help)
-    xs = list_elements(checker, out, tables.iterated(checker, out, elements, span, in_any_order=True), span)
+    xs = _listed(checker, out, tables.iterated(checker, out, elements, span, in_any_order=True), span)
     return call_function(checker, out, "counted", [table, xs], span)
 
 

@@ -103,7 +103,7 @@ def contains(
         case _ if is_text(container) and is_text(item):
             return texts.contains(checker, out, container, item, span)
         case Tuple(_, Form(cls, names)) if cls is dict:
-            return bool_value(records.key_in(checker, container, item, span) in names, span)
+            return _in_keys(checker, out, item, container, names, span)
         case Tuple(items) if records.is_sequence(container):
             return combine_conditions(checker, out, (equal(checker, out, item, i, span) for i in items), True, span)
         case DynamicValue() if dynamic_lists.is_growing(container):
@@ -125,6 +125,25 @@ def contains(
             raise TypeCheckError(
                 "`in` needs a tuple, list, dict, range or tensor on its right", span, help="compare with `==`"
             )
+
+
+def _in_keys(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    item: AbstractValue,
+    record: Tuple,
+    names: Sequence[object],
+    span: Span | None,
+) -> AbstractValue:
+    """`item in d` of a dict whose keys are known. A run-time item is compared with them, if the program did not make
+    the dict, which would be a hash table then."""
+    try:
+        return bool_value(records.key_in(checker, record, item, span) in names, span)
+    except TypeCheckError as error:
+        if not error.needs_value or record.form is None or record.form.origin is not None:
+            raise
+    keys = (records.key_entity(name, span) for name in names)
+    return combine_conditions(checker, out, (equal(checker, out, item, key, span) for key in keys), True, span)
 
 
 def _in_range(

@@ -243,6 +243,10 @@ def _fold(
         if any(map(checker.is_open, operands)):
             raise SchemeOnly(span, "the operand of a string")
         raise text_equality.joined_to_other(operands, span)
+    if name in ("equal", "not_equal") and any(map(is_text, operands)) and not checker.generic:
+        for operand in operands:  # an element of a list of which nothing else is known yet
+            if isinstance(operand, DynamicValue) and isinstance(prune(operand.type), Unknown):
+                texts.take_as_string(checker, operand, span, "what is compared with a string")
     if any(map(is_string_of_run, operands)):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):
@@ -263,6 +267,9 @@ def _fold(
             return PythonObject(classes[0] | classes[1])
     if name == "logical_not" and (known := is_constant_bool(operands[0])) is not None:
         return bool_value(not known, span)
+    match name, list(operands):
+        case "logical_not", [PythonObject(str() | frozenset() as known_value)]:
+            return bool_value(not known_value, span)
     return None
 
 

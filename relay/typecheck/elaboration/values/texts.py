@@ -32,6 +32,7 @@ from relay.typecheck.elaboration.abstract_values import (
     empty_context,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_shapes.data_dependent import packed_value
 from relay.typecheck.elaboration.library.overloads import LibraryFunction
 from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_text, read_fields
 from relay.typecheck.elaboration.values.data_construction import build
@@ -84,9 +85,9 @@ def string(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span
     return whole
 
 
-def take_as_string(checker: Checker, value: DynamicValue, span: Span | None) -> None:
+def take_as_string(checker: Checker, value: DynamicValue, span: Span | None, what: str = "the key of a dict") -> None:
     """Demand that a value, whose type is open, is a string."""
-    checker.unify_at(value.type, fresh_type(checker, _definition), span, "the key of a dict")
+    checker.unify_at(value.type, fresh_type(checker, _definition), span, what)
 
 
 def of_run(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
@@ -301,7 +302,14 @@ def _call(
     keywords: Sequence[tuple[str, AbstractValue]] = (),
 ) -> AbstractValue:
     function = GlobalFunction(_function(name).__relay__)
-    return checker.engine.call_function(checker, out, function, operands, keywords, span)
+    given = [_of_any_size(checker, out, o, span) for o in operands]
+    named = [(key, _of_any_size(checker, out, value, span)) for key, value in keywords]
+    return checker.engine.call_function(checker, out, function, given, named, span)
+
+
+def _of_any_size(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """An argument without the name of its size, which is another one for each string: one instance serves all calls."""
+    return packed_value(checker, out, entity, None, None, span) if isinstance(entity, DynamicValue) else entity
 
 
 def _bounded(checker: Checker, out: TypedBlockBuilder, whole: AbstractValue, span: Span | None) -> DynamicValue:
