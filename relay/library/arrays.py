@@ -14,8 +14,12 @@ def diff(
     a,
     n=1,  # relay: static
     axis=-1,  # relay: static
+    *,
+    prepend=None,
+    append=None,
 ):
-    """a[i + 1] - a[i] along an axis, n times over; whether they differ, of booleans."""
+    """a[i + 1] - a[i] along an axis, n times over; whether they differ, of booleans. Elements can be put before and
+    behind: a number, or an array."""
     assert isinstance(n, int) and n >= 0, "the order of np.diff is an integer that is not negative"
     assert isinstance(axis, int), "np.diff goes along one axis"
     x = np.asarray(a)
@@ -23,15 +27,39 @@ def diff(
     if n == 0:
         return x
     rows = np.moveaxis(x, axis, -1)
+    rows = rows if prepend is None else np.concatenate([_end_of_rows(prepend, rows, axis), rows], axis=-1)
+    rows = rows if append is None else np.concatenate([rows, _end_of_rows(append, rows, axis)], axis=-1)
     steps = rows[..., 1:] != rows[..., :-1] if x.dtype == np.bool_ else rows[..., 1:] - rows[..., :-1]
     return np.diff(np.moveaxis(steps, -1, axis), n - 1, axis)
 
 
+@library_function()
+def _end_of_rows(
+    values,
+    rows,
+    axis,  # relay: static
+):
+    """A number, or an array with its axis in another place, as elements to be joined to rows."""
+    more = np.asarray(values)
+    return np.full((*rows.shape[:-1], 1), more) if more.ndim == 0 else np.moveaxis(more, axis, -1)
+
+
 @library_function(np.ediff1d)
-def ediff1d(ary):
-    """The differences of neighbors among all elements."""
+def ediff1d(ary, to_end=None, to_begin=None):
+    """The differences of neighbors among all elements, between others that are given."""
     row = np.ravel(np.asarray(ary))
-    return row[1:] - row[:-1]
+    steps = row[1:] - row[:-1]
+    steps = steps if to_begin is None else np.append(_same_kind(to_begin, row), steps)
+    return steps if to_end is None else np.append(steps, _same_kind(to_end, row))
+
+
+@library_function()
+def _same_kind(values, row):
+    """Values in the dtype of a row; floats do not become integers."""
+    more = np.asarray(values)
+    is_kept = np.issubdtype(row.dtype, np.floating) or not np.issubdtype(more.dtype, np.floating)
+    assert is_kept, "floats cannot stand beside differences of integers: convert the array, x.astype(float)"
+    return more.astype(row.dtype)
 
 
 @library_function(np.append)
@@ -124,18 +152,28 @@ def atleast_2d(ary, /):
 
 
 @library_function(np.hstack)
-def hstack(tup):
+def hstack(
+    tup,
+    *,
+    dtype=None,  # relay: static
+    casting="same_kind",  # relay: static
+):
     """Arrays one after the other along their second axis, or the only one."""
     assert len(tup) > 0, "np.hstack needs at least one array"
     parts = [np.atleast_1d(x) for x in tup]
-    return np.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1)
+    return np.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @library_function(np.vstack)
-def vstack(tup):
+def vstack(
+    tup,
+    *,
+    dtype=None,  # relay: static
+    casting="same_kind",  # relay: static
+):
     """Arrays one after the other along their first axis, vectors as rows."""
     assert len(tup) > 0, "np.vstack needs at least one array"
-    return np.concatenate([np.atleast_2d(x) for x in tup], axis=0)
+    return np.concatenate([np.atleast_2d(x) for x in tup], axis=0, dtype=dtype, casting=casting)
 
 
 @library_function(np.column_stack)
@@ -147,28 +185,51 @@ def column_stack(tup):
 
 
 @library_function(np.array_equal)
-def array_equal(a1, a2):
-    """True if two arrays have one shape and equal elements."""
+def array_equal(
+    a1,
+    a2,
+    equal_nan=False,  # relay: static
+):
+    """True if two arrays have one shape and equal elements; NaN is equal to NaN on demand."""
     x, y = np.asarray(a1), np.asarray(a2)
     if x.ndim != y.ndim or x.shape != y.shape:
         return False
-    return np.all(x == y)
+    return np.all((x == y) | ((x != x) & (y != y)) if equal_nan else x == y)
+
+
+@library_function(getattr(np, "array_equiv", None))
+def array_equiv(a1, a2):
+    """True if two arrays are equal once they are broadcast to one shape."""
+    return np.all(np.asarray(a1) == np.asarray(a2))
 
 
 @library_function(np.isclose)
-def isclose(a, b, rtol=1e-5, atol=1e-8):
-    """True where elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal."""
+def isclose(
+    a,
+    b,
+    rtol=1e-5,
+    atol=1e-8,
+    equal_nan=False,  # relay: static
+):
+    """True where elements are close: |a - b| <= atol + rtol |b| for a finite b, or equal; NaN to NaN on demand."""
     x, y = np.asarray(a), np.asarray(b)
     if x.dtype == np.bool_ and y.dtype == np.bool_:
         x, y = x.astype(np.int32), y.astype(np.int32)
     near = np.abs(x - y) <= np.abs(y) * rtol + atol
-    return (near & np.isfinite(y)) | (x == y)
+    close = (near & np.isfinite(y)) | (x == y)
+    return close | ((x != x) & (y != y)) if equal_nan else close
 
 
 @library_function(np.allclose)
-def allclose(a, b, rtol=1e-5, atol=1e-8):
+def allclose(
+    a,
+    b,
+    rtol=1e-5,
+    atol=1e-8,
+    equal_nan=False,  # relay: static
+):
     """True if all elements are close, as by `isclose`."""
-    return np.all(np.isclose(a, b, rtol, atol))
+    return np.all(np.isclose(a, b, rtol, atol, equal_nan))
 
 
 @library_function(np.ix_)
@@ -227,13 +288,23 @@ def triu_indices(
 
 
 @library_function(np.cross)
-def cross(a, b):
-    """The cross product of vectors of three elements, along the last axis: orthogonal to both."""
-    x, y = np.asarray(a), np.asarray(b)
+def cross(
+    a,
+    b,
+    axisa=-1,  # relay: static
+    axisb=-1,  # relay: static
+    axisc=-1,  # relay: static
+    axis=None,  # relay: static
+):
+    """The cross product of vectors of three elements, along the last axis: orthogonal to both. The axes of the vectors
+    in a, b and the result may be others, or one in all of them."""
+    if axis is not None:
+        return np.cross(a, b, axis, axis, axis)
+    x, y = np.moveaxis(np.asarray(a), axisa, -1), np.moveaxis(np.asarray(b), axisb, -1)
     assert x.shape[-1] == 3 and y.shape[-1] == 3, "np.cross takes vectors of three elements"
     first = x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1]
     second = x[..., 2] * y[..., 0] - x[..., 0] * y[..., 2]
-    return np.stack([first, second, x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]], axis=-1)
+    return np.stack([first, second, x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]], axis=axisc)
 
 
 @library_function(np.rollaxis)
@@ -253,22 +324,32 @@ def rollaxis(
 @library_function(np.indices)
 def indices(
     dimensions,  # relay: static
+    dtype=int,  # relay: static
+    sparse=False,  # relay: static
 ):
-    """The positions along each axis of an array of this shape, one array for each axis."""
+    """The positions along each axis of an array of this shape, one array for each axis; sparse ones have extent 1 along
+    the others."""
+    assert dtype is not bool, "positions are numbers, and no booleans"
     rank = len(dimensions)
     found = []
     for axis in range(rank):
         shape = [1] * axis + [dimensions[axis]] + [1] * (rank - axis - 1)
-        found.append(np.broadcast_to(np.arange(dimensions[axis]).reshape(shape), dimensions))
-    return np.stack(found)
+        places = np.arange(dimensions[axis]).reshape(shape)
+        places = places.astype(np.float64 if dtype is None else dtype)
+        found.append(places if sparse else np.broadcast_to(places, dimensions))
+    return tuple(found) if sparse else np.stack(found)
 
 
 @library_function(np.unravel_index)
 def unravel_index(
     indices,
     shape,  # relay: static
+    order="C",  # relay: static
 ):
     """The positions along each axis of elements of the flattened array."""
+    if order == "F":
+        return np.unravel_index(indices, (shape,) if isinstance(shape, int) else tuple(shape)[::-1])[::-1]
+    assert order == "C", "the order is 'C' or 'F'"
     sizes = (shape,) if isinstance(shape, int) else shape
     rest = np.asarray(indices)
     assert np.all((rest >= 0) & (rest < math.prod(sizes))), "np.unravel_index: an index is out of bounds"
@@ -283,11 +364,22 @@ def unravel_index(
 def ravel_multi_index(
     multi_index,
     dims,  # relay: static
+    mode="raise",  # relay: static
+    order="C",  # relay: static
 ):
-    """The position in the flattened array of elements with these positions along each axis."""
+    """The position in the flattened array of elements with these positions along each axis. Those beyond it are errors,
+    or the nearest ones, or counted on from the other end."""
+    if order == "F":
+        return np.ravel_multi_index(tuple(multi_index)[::-1], tuple(dims)[::-1], mode)
+    assert order == "C", "the order is 'C' or 'F'"
+    assert mode in ("raise", "clip", "wrap"), "the mode is 'raise', 'clip' or 'wrap'"
     whole = np.asarray(multi_index[0]) * 0
     for axis in range(len(dims)):
         place = np.asarray(multi_index[axis])
+        if mode == "clip":
+            place = np.clip(place, 0, dims[axis] - 1)
+        elif mode == "wrap":
+            place = np.mod(place, dims[axis])
         assert np.all((place >= 0) & (place < dims[axis])), "np.ravel_multi_index: an index is out of bounds"
         whole = whole * dims[axis] + place
     return whole

@@ -1,97 +1,101 @@
-"""Functions of NumPy about how data is distributed: quantiles, histograms, covariances."""
+"""Functions of NumPy about how data is distributed: histograms, covariances, orders."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 import relay
 from relay.typecheck.elaboration.library.overloads import library_function
+from relay.typecheck.elaboration.library.requirements import require_shape
 
 
-@library_function(np.quantile)
-def quantile(
+@library_function(np.histogram_bin_edges)
+def histogram_bin_edges(
     a,
-    q,
-    axis=None,  # relay: static
-    *,
-    method="linear",  # relay: static
-    keepdims=False,  # relay: static
+    bins=10,
+    range=None,
+    weights=None,
 ):
-    """The values below which the fractions q of the elements are, with a new first axis for several q. Between two
-    elements it is on the straight line, or the lower, the higher, or their mean."""
-    assert method in ("linear", "lower", "higher", "midpoint"), "the method is linear, lower, higher or midpoint"
-    x, part = np.asarray(a) + 0.0, np.asarray(q)
-    assert part.ndim < 2, "np.quantile takes one fraction or a vector"
-    rows = np.sort(np.ravel(x) if axis is None else np.moveaxis(x, axis, -1), axis=-1)
-    last = rows.shape[-1] - 1
-    assert last >= 0, "a quantile needs elements"
-    place = part * last
-    low = np.clip(np.floor(place), 0, last).astype(np.int32)
-    high = np.clip(np.ceil(place), 0, last).astype(np.int32)
-    below, above = np.take(rows, low, axis=-1), np.take(rows, high, axis=-1)
-    if method == "linear":
-        found = below + (above - below) * (place - np.floor(place))
-    elif method == "midpoint":
-        found = below / 2 + above / 2
-    else:
-        found = below if method == "lower" else above
-    end = rows[..., -1:] if part.ndim == 1 else rows[..., -1]
-    found = np.where(end == end, found, math.nan)  # NaN comes last
-    if part.ndim == 1:
-        found = np.moveaxis(found, -1, 0)
-    if not keepdims:
-        return found
-    if axis is None:
-        return np.reshape(found, (*part.shape, *((1,) * x.ndim)))
-    return np.expand_dims(found, axis % x.ndim + part.ndim)
+    """The bounds of bins: of equal width between the smallest and the largest element, or those that are given."""
+    assert not isinstance(bins, str), "the number of bins is given, or their bounds: bins=10"
+    _require_weights(weights, a)
+    if np.ndim(bins) > 0:
+        return np.asarray(bins) + 0.0
+    assert bins > 0, "the number of bins is positive"
+    x = np.ravel(np.asarray(a)) + 0.0
+    low, high = (np.min(x), np.max(x)) if range is None else range
+    low, high = np.where(low == high, low - 0.5, low), np.where(low == high, high + 0.5, high)
+    places = np.arange(bins + 1)
+    return np.where(places == bins, high, low + places * ((high - low) / bins))
 
 
-@library_function(np.percentile)
-def percentile(
-    a,
-    q,
-    axis=None,  # relay: static
-    *,
-    method="linear",  # relay: static
-    keepdims=False,  # relay: static
-):
-    """The values below which q percent of the elements are: see `np.quantile`."""
-    return np.quantile(a, np.asarray(q) / 100.0, axis=axis, method=method, keepdims=keepdims)
+@library_function()
+def _require_weights(weights, a):
+    """Demand a weight for each element, if there are any."""
+    if weights is not None:
+        found, expected = np.shape(weights), np.shape(a)
+        require_shape(found == expected, f"the weights of the shape {found} must have the shape {expected}")
+
+
+@library_function()
+def _bins_of(x, edges):
+    """The bin that each element is in, the last of which has its upper bound; -1 for elements in none."""
+    count = edges.shape[0] - 1
+    place = np.searchsorted(edges, x, side="right") - 1
+    place = np.where(x == edges[-1], count - 1, place)
+    return np.where((place >= 0) & (place < count), place, -1)
+
+
+@library_function()
+def _counts(place, count, weights):
+    """How often each number below a bound is there, or the sums of the weights; -1 does not count."""
+    is_inside, bin_ = place >= 0, np.maximum(place, 0)
+    if weights is None:
+        return relay.scatter_add(np.zeros(count, dtype=np.int32), bin_, is_inside.astype(np.int32))
+    given = np.ravel(np.asarray(weights)) + 0.0
+    return relay.scatter_add(np.zeros(count, dtype=given.dtype), bin_, np.where(is_inside, given, 0.0))
 
 
 @library_function(np.histogram)
 def histogram(
     a,
-    bins=10,  # relay: static
+    bins=10,
     range=None,
     density=None,  # relay: static
     weights=None,
 ):
     """The number of elements in each bin, or the sums of their weights, and the bounds of the bins; the last bin has
     its upper bound. With `density`, the integral is 1."""
-    x = np.ravel(np.asarray(a)) + 0.0
-    if isinstance(bins, int):
-        low, high = (np.min(x), np.max(x)) if range is None else range
-        low, high = np.where(low == high, low - 0.5, low), np.where(low == high, high + 0.5, high)
-        places = np.arange(bins + 1)
-        edges = np.where(places == bins, high, low + places * ((high - low) / bins))
-    else:
-        edges = np.asarray(bins) + 0.0
-    count = edges.shape[0] - 1
-    place = np.searchsorted(edges, x, side="right") - 1
-    place = np.where(x == edges[-1], count - 1, place)
-    inside = (place >= 0) & (place < count)
-    bin_ = np.clip(place, 0, count - 1)
-    if weights is None:
-        found = relay.scatter_add(np.zeros(count, dtype=np.int32), bin_, inside.astype(np.int32))
-    else:
-        given = np.ravel(np.asarray(weights)) + 0.0
-        found = relay.scatter_add(np.zeros(count, dtype=given.dtype), bin_, np.where(inside, given, 0.0))
+    edges = np.histogram_bin_edges(a, bins, range, weights)
+    found = _counts(_bins_of(np.ravel(np.asarray(a)) + 0.0, edges), edges.shape[0] - 1, weights)
     if density is None or density is False:
         return found, edges
     return found / (np.sum(found) * np.diff(edges)), edges
+
+
+@library_function(np.histogram2d)
+def histogram2d(
+    x,
+    y,
+    bins=10,
+    range=None,
+    density=None,  # relay: static
+    weights=None,
+):
+    """The number of points in each bin of a grid, or the sums of their weights, and the bounds of both axes; `bins` and
+    `range` are for both, or in a pair."""
+    pair = bins if isinstance(bins, (tuple, list)) else (bins, bins)
+    assert len(pair) == 2, "np.histogram2d takes bins for both axes, or in a pair"
+    spans = (None, None) if range is None else range
+    rows = np.histogram_bin_edges(x, pair[0], spans[0], weights)
+    columns = np.histogram_bin_edges(y, pair[1], spans[1])
+    width, height = columns.shape[0] - 1, rows.shape[0] - 1
+    row, column = _bins_of(np.asarray(x) + 0.0, rows), _bins_of(np.asarray(y) + 0.0, columns)
+    place = np.where((row >= 0) & (column >= 0), row * width + column, -1)
+    found = np.reshape(_counts(place, height * width, weights) + 0.0, (height, width))
+    if density is not None and density is not False:
+        found = found / (np.sum(found) * np.diff(rows)[:, None] * np.diff(columns))
+    return found, rows, columns
 
 
 @library_function(np.cov)
@@ -101,15 +105,32 @@ def cov(
     rowvar=True,  # relay: static
     bias=False,  # relay: static
     ddof=None,  # relay: static
+    fweights=None,
+    aweights=None,
+    *,
+    dtype=None,  # relay: static
 ):
-    """The covariances of variables, which are rows, or columns without `rowvar`; a number for a single one."""
+    """The covariances of variables, which are rows, or columns without `rowvar`; a number for a single one. Samples may
+    have weights: how often each is there, and how much it counts."""
     assert bias is not None, "the bias of np.cov is True or False"
     data = _variables(m, rowvar)
     if y is not None:
         data = np.concatenate([data, _variables(y, rowvar)], axis=0)
+    if dtype is not None:
+        assert np.issubdtype(dtype, np.floating), "covariances are floats: dtype is one of floats"
+        data = data.astype(dtype)
     less = (0 if bias else 1) if ddof is None else ddof
-    distance = data - np.mean(data, axis=1, keepdims=True)
-    found = distance @ distance.T / (data.shape[1] - less)
+    if fweights is None and aweights is None:
+        distance = data - np.mean(data, axis=1, keepdims=True)
+        found = distance @ distance.T / (data.shape[1] - less)
+    else:
+        often = np.ones_like(data[0]) if fweights is None else np.asarray(fweights).astype(data.dtype)
+        much = np.ones_like(data[0]) if aweights is None else np.asarray(aweights).astype(data.dtype)
+        weights = often * much
+        total = np.sum(weights)
+        distance = data - np.sum(data * weights, axis=1, keepdims=True) / total
+        divisor = total - less * np.sum(weights * much) / total
+        found = (distance * weights) @ distance.T / divisor
     return found[0, 0] if data.shape[0] == 1 else found
 
 
@@ -128,9 +149,11 @@ def corrcoef(
     x,
     y=None,
     rowvar=True,  # relay: static
+    *,
+    dtype=None,  # relay: static
 ):
     """The correlations of variables: their covariances divided by the standard deviations of both."""
-    covariance = np.cov(x, y, rowvar)
+    covariance = np.cov(x, y, rowvar, dtype=dtype)
     if covariance.ndim == 0:
         return covariance / covariance
     deviation = np.sqrt(np.diag(covariance))
@@ -142,9 +165,10 @@ def lexsort(
     keys,
     axis=-1,  # relay: static
 ):
-    """The order by several keys, the last of which decides first. Each is a vector."""
-    assert axis == -1, "np.lexsort takes vectors"
-    order = np.argsort(keys[0], kind="stable")
+    """The order along an axis by several keys, the last of which decides first."""
+    assert isinstance(axis, int), "np.lexsort goes along one axis"
+    order = np.argsort(keys[0], axis=axis, kind="stable")
     for key in keys[1:]:
-        order = order[np.argsort(key[order], kind="stable")]
+        again = np.argsort(np.take_along_axis(key, order, axis=axis), axis=axis, kind="stable")
+        order = np.take_along_axis(order, again, axis=axis)
     return order

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from relay.library.floating_point import as_floats
 from relay.typecheck.elaboration.library.overloads import library_function
 
 
@@ -30,7 +31,7 @@ def cbrt(x, /):
 @library_function(np.copysign, math.copysign)
 def copysign(x1, x2, /):
     """|x1| with the sign of x2."""
-    size = np.abs(x1 + 0.0)
+    size = np.abs(np.where(True, x1, x2) + 0.0)  # in the dtype of both
     return np.where(np.signbit(x2), -size, size)
 
 
@@ -148,26 +149,106 @@ def float_power(x1, x2, /):
     return np.power(np.asarray(x1).astype(np.float64), np.asarray(x2).astype(np.float64))
 
 
-@library_function(np.logspace)
-def logspace(
-    start,
-    stop,
-    num=50,  # relay: static
-    endpoint=True,  # relay: static
-    base=10.0,
-):
-    """base^y for numbers y at equal distances."""
-    return np.power(base, start + (stop - start) * np.linspace(0.0, 1.0, num, endpoint=endpoint))
+@library_function(np.logical_and)
+def logical_and(x1, x2, /):
+    """True where both are not 0."""
+    return np.asarray(x1).astype(bool) & np.asarray(x2).astype(bool)
 
 
-@library_function(np.geomspace)
-def geomspace(
-    start,
-    stop,
-    num=50,  # relay: static
-    endpoint=True,  # relay: static
+@library_function(np.logical_or)
+def logical_or(x1, x2, /):
+    """True where one is not 0."""
+    return np.asarray(x1).astype(bool) | np.asarray(x2).astype(bool)
+
+
+@library_function(np.logical_xor)
+def logical_xor(x1, x2, /):
+    """True where exactly one is not 0."""
+    return np.asarray(x1).astype(bool) ^ np.asarray(x2).astype(bool)
+
+
+@library_function(np.logical_not)
+def logical_not(x, /):
+    """True where an element is 0."""
+    return ~np.asarray(x).astype(bool)
+
+
+@library_function()
+def _real_numbers(x):
+    """x as an array, of which the parts of complex numbers are asked: booleans have none."""
+    value = np.asarray(x)
+    assert value.dtype != np.bool_, "booleans have no real part: convert them, x.astype(int)"
+    return value
+
+
+@library_function(np.conjugate, np.real, np.ndarray.conj, np.ndarray.conjugate, np.ndarray.real)
+def conjugate(val, /):
+    """x itself: numbers are real."""
+    return _real_numbers(val)
+
+
+@library_function(np.imag, np.ndarray.imag)
+def imag(val):
+    """0 for each element: numbers are real."""
+    return np.zeros_like(_real_numbers(val))
+
+
+@library_function(np.angle)
+def angle(
+    z,
+    deg=False,  # relay: static
 ):
-    """Numbers whose quotients are equal, from one number to another of the same sign."""
-    low, high = start + 0.0, stop + 0.0
-    assert low * high > 0.0, "np.geomspace goes from one number to another of the same sign"
-    return low * np.exp(np.log(high / low) * np.linspace(0.0, 1.0, num, endpoint=endpoint))
+    """The angle of real numbers on the complex plane: 0, or pi below 0."""
+    x = as_floats(z)
+    return np.where(np.isnan(x), x, np.where(np.signbit(x), 180.0 if deg else math.pi, 0.0))
+
+
+@library_function(np.isreal)
+def isreal(x):
+    """True for each element: numbers are real."""
+    return np.ones_like(np.asarray(x), dtype=bool)
+
+
+@library_function(np.iscomplex)
+def iscomplex(x):
+    """False for each element: numbers are real."""
+    return np.zeros_like(np.asarray(x), dtype=bool)
+
+
+@library_function(getattr(np, "bitwise_count", None))
+def bitwise_count(x, /):
+    """The number of bits of |n| that are 1."""
+    assert np.issubdtype(x.dtype, np.integer), "np.bitwise_count needs integers"
+    rest, count = np.abs(x), np.zeros_like(x)
+    while np.any(rest != 0):
+        rest, count = rest >> 1, count + (rest & 1)
+    return count.astype(np.uint8)
+
+
+@library_function(np.i0)
+def i0(x):
+    """The modified Bessel function I0(x) = mean(exp(x cos(t))) over a circle, by the rule of trapezoids, which is exact
+    to the last digits for periodic functions."""
+    places = np.cos(2.0 * math.pi * np.arange(256) / 256.0)
+    return np.mean(np.exp((np.asarray(x) + 0.0)[..., None] * places), axis=-1)
+
+
+@library_function(np.choose, np.ndarray.choose)
+def choose(
+    a,
+    choices,
+    out=None,
+    mode="raise",  # relay: static
+):
+    """For each element of a, the element of the array with that number. Numbers that there are none of are errors, or
+    the nearest ones, or counted on from the other end."""
+    assert out is None, "values never change: assign the result"
+    assert mode in ("raise", "clip", "wrap"), "the mode is 'raise', 'clip' or 'wrap'"
+    place, count = np.asarray(a), len(choices)
+    if mode == "raise":
+        assert np.all((place >= 0) & (place < count)), "np.choose: there are not so many choices"
+    place = np.clip(place, 0, count - 1) if mode == "clip" else np.mod(place, count)
+    found = np.asarray(choices[0])
+    for i in range(1, count):
+        found = np.where(place == i, choices[i], found)
+    return np.broadcast_to(found, (found + place).shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import relay
+from relay.library.quantiles import rows_along, with_kept_axes
 from relay.typecheck.elaboration.library.overloads import library_function
 from relay.typecheck.elaboration.library.requirements import require_shape
 
@@ -13,7 +14,7 @@ from relay.typecheck.elaboration.library.requirements import require_shape
 def require_square(a, name):
     """Demand a square matrix."""
     found = f"{name} needs a square matrix, found the shape {a.shape}"
-    require_shape(a.ndim == 2, found, "loop over a batch: relay.stack([np.linalg.inv(m) for m in a])")
+    require_shape(a.ndim == 2, found)
     require_shape(a.shape[0] == a.shape[1], found)
 
 
@@ -43,7 +44,12 @@ def triangle(a):
 
 @library_function(np.linalg.solve)
 def solve(a, b, /):
-    """The x with a x = b, for a vector b, or for each column of a matrix."""
+    """The x with a x = b, for a vector b, or for each column of a matrix; for a batch of matrices a, and of b."""
+    if a.ndim > 2 and b.ndim > 2:
+        require_shape(a.shape[0] == b.shape[0], f"np.linalg.solve of the shapes {a.shape} and {b.shape}")
+        return relay.vmap(np.linalg.solve)(a, b)
+    if a.ndim > 2:
+        return relay.vmap(lambda m: np.linalg.solve(m, b))(a)
     require_square(a, "np.linalg.solve")
     sides = f"np.linalg.solve of the shapes {a.shape} and {b.shape}: the second must be"
     fits = 1 <= b.ndim <= 2 and b.shape[0] == a.shape[0]
@@ -55,6 +61,8 @@ def solve(a, b, /):
 @library_function(np.linalg.inv)
 def inv(a, /):
     """The matrix x with a x = 1."""
+    if a.ndim > 2:
+        return relay.vmap(np.linalg.inv)(a)
     require_square(a, "np.linalg.inv")
     return solve(a, np.eye(a.shape[0], dtype=a.dtype))
 
@@ -62,6 +70,8 @@ def inv(a, /):
 @library_function(np.linalg.det)
 def det(a, /):
     """The determinant of a square matrix."""
+    if a.ndim > 2:
+        return relay.vmap(np.linalg.det)(a)
     require_square(a, "np.linalg.det")
     pivots, sign = triangle(a)
     return sign * np.prod(pivots)
@@ -70,6 +80,8 @@ def det(a, /):
 @library_function(np.linalg.slogdet)
 def slogdet(a, /):
     """The sign of the determinant, and the logarithm of its absolute value."""
+    if a.ndim > 2:
+        return relay.vmap(np.linalg.slogdet)(a)
     require_square(a, "np.linalg.slogdet")
     pivots, sign = triangle(a)
     return sign * np.prod(np.sign(pivots)), np.sum(np.log(np.abs(pivots)))
@@ -111,3 +123,137 @@ def kron(a, b):
     else:
         blocks = x[:, None, :, None, :, None] * y[None, :, None, :, None, :]
     return np.reshape(blocks, [m * n for m, n in zip(x.shape, y.shape, strict=True)])
+
+
+@library_function(np.linalg.matrix_power)
+def matrix_power(
+    a,
+    n,  # relay: static
+):
+    """The product of n factors a; for a negative n, of as many inverses."""
+    require_shape(a.shape[-1] == a.shape[-2], f"np.linalg.matrix_power needs square matrices, found {a.shape}")
+    if n < 0:
+        return np.linalg.matrix_power(np.linalg.inv(a), -n)
+    if n == 0:
+        return np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    half = a if n == 1 else np.linalg.matrix_power(a @ a, n // 2)
+    return half if n % 2 == 0 or n == 1 else half @ a
+
+
+@library_function(np.linalg.multi_dot)
+def multi_dot(arrays):
+    """The product of several matrices; the first and the last one may be vectors."""
+    assert len(arrays) > 1, "np.linalg.multi_dot needs two arrays at least"
+    product = arrays[0]
+    for factor in arrays[1:]:
+        product = product @ factor
+    return product
+
+
+@library_function(getattr(np, "vecdot", None), getattr(np.linalg, "vecdot", None))
+def vecdot(
+    x1,
+    x2,
+    /,
+    *,
+    axis=-1,  # relay: static
+):
+    """The sums of products along an axis."""
+    assert isinstance(axis, int), "np.vecdot goes along one axis"
+    rows, others = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    require_shape(rows.shape[-1] == others.shape[-1], f"np.vecdot of the shapes {x1.shape} and {x2.shape}")
+    return np.sum(rows * others, axis=-1)
+
+
+@library_function(getattr(np, "matvec", None))
+def matvec(x1, x2, /):
+    """The products of matrices and vectors."""
+    return (x1 @ x2[..., None])[..., 0]
+
+
+@library_function(getattr(np, "vecmat", None))
+def vecmat(x1, x2, /):
+    """The products of vectors and matrices."""
+    return (x1[..., None, :] @ x2)[..., 0, :]
+
+
+@library_function(getattr(np.linalg, "vector_norm", None))
+def vector_norm(
+    x,
+    /,
+    *,
+    axis=None,  # relay: static
+    keepdims=False,  # relay: static
+    ord=2,  # relay: static
+):
+    """The norm of vectors along an axis, along several, or of all elements."""
+    if axis is None or isinstance(axis, int):
+        found = np.linalg.norm(np.ravel(x) if axis is None else x, ord, axis=0 if axis is None else axis)
+    else:
+        found = np.linalg.norm(rows_along(x, axis), ord, axis=-1)
+    return with_kept_axes(found, x, axis) if keepdims else found
+
+
+@library_function(getattr(np.linalg, "matrix_norm", None))
+def matrix_norm(
+    x,
+    /,
+    *,
+    keepdims=False,  # relay: static
+    ord="fro",  # relay: static
+):
+    """The norm of matrices along the last two axes."""
+    return np.linalg.norm(x, ord, axis=(-2, -1), keepdims=keepdims)
+
+
+@library_function(np.linalg.norm)
+def spectral_norm(
+    x,
+    ord=None,  # relay: static
+    axis=None,  # relay: static
+    keepdims=False,  # relay: static
+):
+    """The largest, the smallest or the sum of the singular values of matrices along two axes."""
+    places = (0, 1) if axis is None else axis
+    values = np.linalg.svd(np.moveaxis(x, places, (-2, -1)), compute_uv=False)
+    found = np.sum(values, axis=-1) if ord == "nuc" else values[..., 0] if ord == 2 else values[..., -1]
+    return with_kept_axes(found, x, places) if keepdims else found
+
+
+@library_function(getattr(np.linalg, "cross", None))
+def cross(
+    x1,
+    x2,
+    /,
+    *,
+    axis=-1,  # relay: static
+):
+    """The cross product of vectors of three elements."""
+    assert isinstance(axis, int), "np.linalg.cross goes along one axis"
+    return np.cross(x1, x2, axis=axis)
+
+
+@library_function(np.linalg.tensorsolve)
+def tensorsolve(
+    a,
+    b,
+    axes=None,  # relay: static
+):
+    """The x for which the sum over all axes of x of a x is b."""
+    assert axes is None or min(axes) >= 0, "the axes of np.linalg.tensorsolve are counted from the first one"
+    whole = a if axes is None else np.moveaxis(a, axes, tuple([i - len(axes) for i in range(len(axes))]))
+    extents = whole.shape[b.ndim :]
+    return np.reshape(np.linalg.solve(np.reshape(whole, (b.size, b.size)), np.ravel(b)), extents)
+
+
+@library_function(np.linalg.tensorinv)
+def tensorinv(
+    a,
+    ind=2,  # relay: static
+):
+    """The inverse of a as a linear map from its last axes to its first ones."""
+    first, last = a.shape[:ind], a.shape[ind:]
+    count = 1
+    for extent in last:
+        count = count * extent
+    return np.reshape(np.linalg.inv(np.reshape(a, (-1, count))), (*last, *first))

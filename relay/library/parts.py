@@ -60,6 +60,16 @@ def insert(
     return found if axis is None else np.moveaxis(found, 0, axis)
 
 
+@library_function(np.ndarray.compress)
+def compressed(
+    a,
+    condition,
+    axis=None,  # relay: static
+):
+    """The method of arrays that `np.compress` is."""
+    return np.compress(condition, a, axis)
+
+
 @library_function(np.compress)
 def compress(
     condition,
@@ -133,6 +143,8 @@ def diagflat(
 def identity(
     n,  # relay: static
     dtype=None,  # relay: static
+    *,
+    like=None,
 ):
     """The n x n matrix with 1 on its diagonal."""
     return np.eye(n) if dtype is None else np.eye(n, dtype=dtype)

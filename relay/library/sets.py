@@ -18,26 +18,55 @@ def unique(
     equal_nan=True,  # relay: static
     sorted=True,  # relay: static
 ):
-    """The distinct elements in ascending order, whose number is data-dependent; on demand where each is first, which
-    of them each element is, and how often each is there."""
-    assert axis is None, "np.unique takes all elements of an array: np.unique(x.ravel())"
+    """The distinct elements in ascending order, whose number is data-dependent, or the distinct parts along an axis; on
+    demand where each is first, which of them each element is, and how often each is there."""
     x = np.asarray(ar)
-    row = np.ravel(x)
-    order = np.argsort(row, kind="stable")
-    ordered = row[order]
-    before = np.roll(ordered, 1)
-    differs = ordered != before
-    if equal_nan and np.issubdtype(row.dtype, np.floating):
-        differs = differs & ~(np.isnan(ordered) & np.isnan(before))
+    if axis is None:
+        row = np.ravel(x)
+        order = np.argsort(row, kind="stable")
+        ordered = row[order]
+        before = np.roll(ordered, 1)
+        differs = ordered != before
+        if equal_nan and np.issubdtype(row.dtype, np.floating):
+            differs = differs & ~(np.isnan(ordered) & np.isnan(before))
+    else:
+        assert isinstance(axis, int), "np.unique goes along one axis"
+        row = np.moveaxis(x, axis, 0)
+        columns = np.reshape(row, (row.shape[0], -1))
+        order = np.arange(row.shape[0])
+        for j in range(columns.shape[1] - 1, -1, -1):
+            order = order[np.argsort(columns[order, j], kind="stable")]
+        ordered = row[order]
+        differs = np.any(columns[order] != np.roll(columns[order], 1, axis=0), axis=1)
     is_first = differs | (np.arange(row.shape[0]) == 0)
-    found = [ordered[is_first]]
+    found = [ordered[is_first] if axis is None else np.moveaxis(ordered[is_first], 0, axis)]
     if return_index:
         found.append(order[is_first])
     if return_inverse:
-        found.append(np.reshape((np.cumsum(is_first) - 1)[np.argsort(order)], x.shape))
+        inverse = (np.cumsum(is_first) - 1)[np.argsort(order)]
+        found.append(np.reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:
         found.append(np.diff(np.append(np.flatnonzero(is_first), row.shape[0])))
     return found[0] if len(found) == 1 else tuple(found)
+
+
+@library_function(getattr(np, "unique_counts", None))
+def unique_counts(x):
+    """The distinct elements in ascending order, and how often each is there."""
+    return np.unique(x, return_counts=True, equal_nan=False)
+
+
+@library_function(getattr(np, "unique_inverse", None))
+def unique_inverse(x):
+    """The distinct elements in ascending order, and which of them each element is."""
+    return np.unique(x, return_inverse=True, equal_nan=False)
+
+
+@library_function(getattr(np, "unique_all", None))
+def unique_all(x):
+    """The distinct elements in ascending order, where each is first, which of them each element is, and how often each
+    is there."""
+    return np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
 
 
 @library_function(np.isin)
@@ -60,11 +89,28 @@ def intersect1d(
     ar1,
     ar2,
     assume_unique=False,  # relay: static
+    return_indices=False,  # relay: static
 ):
-    """The distinct elements that both arrays have, in ascending order."""
+    """The distinct elements that both arrays have, in ascending order; on demand where each is first in both."""
     assert not assume_unique, "np.intersect1d finds the distinct elements itself"
-    distinct = np.unique(ar1)
-    return distinct[np.isin(distinct, ar2)]
+    distinct, places = np.unique(ar1, return_index=True)
+    is_common = np.isin(distinct, ar2)
+    common = distinct[is_common]
+    if not return_indices:
+        return common
+    others, other_places = np.unique(ar2, return_index=True)
+    return common, places[is_common], other_places[np.isin(others, common)]
+
+
+@library_function(np.setxor1d)
+def setxor1d(
+    ar1,
+    ar2,
+    assume_unique=False,  # relay: static
+):
+    """The distinct elements that one of two arrays has, in ascending order."""
+    assert not assume_unique, "np.setxor1d finds the distinct elements itself"
+    return np.unique(np.append(np.setdiff1d(ar1, ar2), np.setdiff1d(ar2, ar1)))
 
 
 @library_function(np.setdiff1d)

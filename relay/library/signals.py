@@ -1,4 +1,4 @@
-"""Functions of NumPy on samples and polynomials: convolution, differences, windows, powers."""
+"""Functions of NumPy on samples: convolution, differences, windows."""
 
 from __future__ import annotations
 
@@ -55,16 +55,6 @@ def _overlaps(
     return full[short - 1 : long]
 
 
-@library_function(np.polyval)
-def polyval(p, x):
-    """p[0] x^(n - 1) + .. + p[n - 1], by Horner's rule."""
-    coefficients, place = np.asarray(p), np.asarray(x)
-    value = np.zeros_like(place) * coefficients[0]
-    for coefficient in coefficients:
-        value = value * place + coefficient
-    return value
-
-
 @library_function(np.unwrap)
 def unwrap(
     p,
@@ -93,19 +83,19 @@ def gradient(
     axis=None,  # relay: static
     edge_order=1,  # relay: static
 ):
-    """Central differences along an axis, one-sided ones at its ends, for points at a distance or at the given places;
-    of several axes a tuple."""
-    assert edge_order == 1, "np.gradient takes first differences at the ends"
+    """Central differences along an axis, one-sided ones of first or second order at its ends, for points at a distance
+    or at the given places; of several axes a tuple."""
+    assert edge_order in (1, 2), "the edge_order of np.gradient is 1 or 2"
     x = np.asarray(f) + 0.0
-    assert axis is None or isinstance(axis, int), "np.gradient goes along one axis, or all"
-    if axis is None and x.ndim > 1:
-        assert len(varargs) in (0, 1, x.ndim), "np.gradient takes one distance, or one for each axis"
-        found = [
-            _central(x, i, 1.0 if len(varargs) == 0 else varargs[0 if len(varargs) == 1 else i]) for i in range(x.ndim)
-        ]
-        return tuple(found)
-    assert len(varargs) < 2, "np.gradient takes one distance along one axis"
-    return _central(x, -1 if axis is None else axis, 1.0 if len(varargs) == 0 else varargs[0])
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    count = len(varargs)
+    assert count in (0, 1, len(axes)), "np.gradient takes one distance, or one for each axis"
+    assert count == 0 or len(axes) > 0, "np.gradient takes a distance for each axis"
+    found = []
+    for i in range(len(axes)):
+        spacing = 1.0 if count == 0 else varargs[0 if count == 1 else i]
+        found.append(_central(x, axes[i], spacing, edge_order))
+    return found[0] if len(axes) == 1 else tuple(found)
 
 
 @library_function()
@@ -113,20 +103,26 @@ def _central(
     x,
     axis,  # relay: static
     spacing,
+    edge_order,  # relay: static
 ):
     """The differences along one axis, whose points are at a distance, or at places."""
     rows, places = np.moveaxis(x, axis, -1), np.asarray(spacing)
-    assert rows.shape[-1] > 1, "np.gradient needs two points along an axis"
+    needed = edge_order + 1
+    assert rows.shape[-1] >= needed, f"np.gradient needs {needed} points along an axis"
+    assert places.ndim == 0 or places.shape[0] == rows.shape[-1], "np.gradient needs a place for each point"
+    steps = np.broadcast_to(places, (rows.shape[-1] - 1,)) if places.ndim == 0 else places[1:] - places[:-1]
+    left, right = steps[:-1], steps[1:]
+    slopes = (rows[..., 1:] - rows[..., :-1]) / steps
     if places.ndim == 0:
         inside = (rows[..., 2:] - rows[..., :-2]) / (2.0 * places)
-        first, last = (rows[..., 1:2] - rows[..., :1]) / places, (rows[..., -1:] - rows[..., -2:-1]) / places
     else:
-        steps = np.diff(places)
-        left, right = steps[:-1], steps[1:]
-        low, high = rows[..., 1:-1] - rows[..., :-2], rows[..., 2:] - rows[..., 1:-1]
-        inside = (left * left * high + right * right * low) / (left * right * (left + right))
-        first = (rows[..., 1:2] - rows[..., :1]) / steps[0]
-        last = (rows[..., -1:] - rows[..., -2:-1]) / steps[-1]
+        inside = (left * slopes[..., 1:] + right * slopes[..., :-1]) / (left + right)
+    first, last = slopes[..., :1], slopes[..., -1:]
+    if edge_order == 2:  # the parabola through three points
+        bend = steps[:1] / (steps[:1] + steps[1:2])
+        first = first + (first - slopes[..., 1:2]) * bend
+        bend = steps[-1:] / (steps[-1:] + steps[-2:-1])
+        last = last + (last - slopes[..., -2:-1]) * bend
     return np.moveaxis(np.concatenate([first, inside, last], axis=-1), -1, axis)
 
 
@@ -160,3 +156,115 @@ def blackman(
     if M <= 1:
         return np.ones(max(M, 0))
     return 0.42 - 0.5 * np.cos(_phases(M)) + 0.08 * np.cos(2.0 * _phases(M))
+
+
+@library_function(np.bartlett)
+def bartlett(
+    M,  # relay: static
+):
+    """The triangle of M points that begins and ends with 0."""
+    if M <= 1:
+        return np.ones(max(M, 0))
+    return 1.0 - np.abs(2.0 * np.arange(M) / (M - 1) - 1.0)
+
+
+@library_function(np.kaiser)
+def kaiser(
+    M,  # relay: static
+    beta,
+):
+    """The window I0(beta sqrt(1 - t^2)) / I0(beta) of M points t from -1 to 1."""
+    if M <= 1:
+        return np.ones(max(M, 0)) + 0.0 * beta
+    place = 2.0 * np.arange(M) / (M - 1) - 1.0
+    return np.i0(beta * np.sqrt(np.maximum(1.0 - place * place, 0.0))) / np.i0(beta + 0.0)
+
+
+@library_function(np.fft.fftfreq)
+def fftfreq(
+    n,  # relay: static
+    d=1.0,
+):
+    """The frequencies of a Fourier transform of n samples at a distance d, with the negative ones at the end."""
+    places = np.arange(n)
+    return np.where(places < (n + 1) // 2, places, places - n) / (n * d)
+
+
+@library_function(np.fft.rfftfreq)
+def rfftfreq(
+    n,  # relay: static
+    d=1.0,
+):
+    """The frequencies from 0 of a Fourier transform of n real samples at a distance d."""
+    return np.arange(n // 2 + 1) / (n * d)
+
+
+@library_function(np.fft.fftshift)
+def fftshift(
+    x,
+    axes=None,  # relay: static
+):
+    """x with the first element in the middle of each axis."""
+    x = np.asarray(x)
+    assert x.ndim > 0, "there is no axis to go along"
+    places = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
+    for axis in places:
+        x = np.roll(x, x.shape[axis] // 2, axis=axis)
+    return x
+
+
+@library_function(np.fft.ifftshift)
+def ifftshift(
+    x,
+    axes=None,  # relay: static
+):
+    """What `fftshift` makes x of."""
+    x = np.asarray(x)
+    assert x.ndim > 0, "there is no axis to go along"
+    places = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
+    for axis in places:
+        x = np.roll(x, -(x.shape[axis] // 2), axis=axis)
+    return x
+
+
+@library_function(getattr(np, "cumulative_sum", None))
+def cumulative_sum(
+    x,
+    /,
+    *,
+    axis=None,  # relay: static
+    dtype=None,  # relay: static
+    out=None,
+    include_initial=False,  # relay: static
+):
+    """The sums of the elements so far along an axis, on demand with 0 in front."""
+    assert out is None, "values never change: assign the result"
+    x = np.asarray(x)
+    assert axis is not None or x.ndim == 1, "np.cumulative_sum of several axes goes along one: axis=0"
+    along = 0 if axis is None else axis
+    found = np.cumsum(x, axis=along, dtype=dtype)
+    if not include_initial:
+        return found
+    return np.moveaxis(np.pad(np.moveaxis(found, along, 0), ((1, 0), *(((0, 0),) * (x.ndim - 1)))), 0, along)
+
+
+@library_function(getattr(np, "cumulative_prod", None))
+def cumulative_prod(
+    x,
+    /,
+    *,
+    axis=None,  # relay: static
+    dtype=None,  # relay: static
+    out=None,
+    include_initial=False,  # relay: static
+):
+    """The products of the elements so far along an axis, on demand with 1 in front."""
+    assert out is None, "values never change: assign the result"
+    x = np.asarray(x)
+    assert axis is not None or x.ndim == 1, "np.cumulative_prod of several axes goes along one: axis=0"
+    along = 0 if axis is None else axis
+    found = np.cumprod(x, axis=along, dtype=dtype)
+    if not include_initial:
+        return found
+    rows = np.moveaxis(found, along, 0)
+    return np.moveaxis(np.concatenate([np.ones_like(rows[:1]), rows]), 0, along) if x.shape[along] > 0 else found

@@ -61,16 +61,23 @@ def trapezoid(
     if x is None:
         return np.sum(heights * dx, axis=-1)
     places = np.array(x)
-    widths = np.diff(places) if places.ndim == 1 else np.moveaxis(np.diff(places, axis=axis), axis, -1)
+    widths = places[1:] - places[:-1] if places.ndim == 1 else np.moveaxis(np.diff(places, axis=axis), axis, -1)
     return np.sum(heights * widths, axis=-1)
 
 
 @library_function(np.interp)
-def interp(x, xp, fp, left=None, right=None):
-    """The values at x of the function that is straight between the points (xp, fp); xp increases."""
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """The values at x of the function that is straight between the points (xp, fp); xp increases. With a period, the
+    points may be in any order, and those at the ends are neighbors."""
     xp, fp = np.asarray(xp), np.asarray(fp)
     assert xp.ndim == 1 and fp.ndim == 1, "interp takes its points as two vectors"
     assert xp.shape[0] == fp.shape[0], "interp needs as many values as places"
+    if period is not None:
+        length = np.abs(period)
+        order = np.argsort(np.mod(xp, length))
+        places, values = np.mod(xp, length)[order], fp[order]
+        places = np.concatenate([places[-1:] - length, places, places[:1] + length])
+        return np.interp(np.mod(np.asarray(x), length), places, np.concatenate([values[-1:], values, values[:1]]))
     at, last = np.array(x), xp.shape[0] - 1
     if last == 0:
         inside = fp[0] + 0.0 * at
@@ -105,29 +112,6 @@ def count_nonzero(
 ):
     """The number of elements that are not 0."""
     return np.sum(np.asarray(a).astype(bool), axis=axis, keepdims=keepdims)
-
-
-@library_function(np.median)
-def median(
-    a,
-    axis=None,  # relay: static
-    *,
-    keepdims=False,  # relay: static
-):
-    """The element in the middle of the sorted ones; of an even number of them the mean of the two in the middle. That
-    of nothing is NaN, as its mean is."""
-    x = np.ravel(a) if axis is None else np.moveaxis(np.asarray(a), axis, -1)
-    rows = np.sort(x, axis=-1)
-    count = x.shape[-1]
-    if count == 0:
-        middle = np.mean(x / 2, axis=-1)
-    else:
-        middle = rows[..., (count - 1) // 2] / 2 + rows[..., count // 2] / 2  # the sum of short integers could overflow
-        last = rows[..., -1]
-        middle = np.where(last == last, middle, np.nan)  # NaN comes last
-    if not keepdims:
-        return middle
-    return np.expand_dims(middle, axis) if axis is not None else np.reshape(middle, (1,) * a.ndim)
 
 
 @library_function(np.bincount)

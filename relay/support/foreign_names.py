@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 
 _PYTHON_VALUE = "a program has no Python values of tensors; use float(x), int(x) or bool(x), or return x"
 _NO_DEVICE = "leave it out: programs run where their arguments are (relay.device_put)"
+_NO_MEMORY = "values have no place in memory: leave it out; the dtype is x.dtype, the number of elements x.size"
 _VALUES = "values never change: assign the result, `x = x + y`"
 
 MODULE = {
@@ -55,7 +56,6 @@ METHODS = {
     "value": "only a reference has it: `relay.ref(x)` makes one",
     "append": "write a list as [..]; tensors have a fixed length",
     "t": "write x.T",
-    "mT": "use relay.swapaxes(x, -1, -2)",
     "dim": "use x.ndim",
     "numel": "use x.size",
     "float": "use x.astype(relay.Float32)",
@@ -76,6 +76,28 @@ METHODS = {
     "clamp": "use relay.clip(x, low, high)",
     "expand": "use relay.broadcast_to(x, shape)",
     "chunk": "use relay.split(x, parts, axis=dim)",
+    "flat": "use x.ravel()",
+    "fill": "use np.full_like(x, value)",
+    "resize": "use np.resize(x, shape), which is a new array",
+    "put": "assign by indices: x[indices] = values",
+    "partition": "sort: np.sort(x) has each element in its place",
+    "argpartition": "sort: np.argsort(x); relay.topk(x, k) finds the largest ones",
+    "itemsize": _NO_MEMORY,
+    "nbytes": _NO_MEMORY,
+    "strides": _NO_MEMORY,
+    "flags": _NO_MEMORY,
+    "data": _NO_MEMORY,
+    "base": _NO_MEMORY,
+    "ctypes": _NO_MEMORY,
+    "byteswap": _NO_MEMORY,
+    "getfield": _NO_MEMORY,
+    "setfield": _NO_MEMORY,
+    "setflags": _NO_MEMORY,
+    "tobytes": "return x, and write it outside",
+    "tofile": "return x, and write it outside",
+    "dump": "return x, and write it outside",
+    "dumps": "return x, and write it outside",
+    "to_device": _NO_DEVICE,
     "add_": _VALUES,
     "sub_": _VALUES,
     "mul_": _VALUES,
@@ -106,6 +128,24 @@ ARGUMENTS = {
 """Names of arguments of other libraries, and those that Relay or NumPy have for them."""
 
 
+ARGUMENT_ADVICE = {
+    "out": "values never change: assign the result",
+    "where": "choose afterwards: np.where(mask, result, y)",
+    "dtype": "convert: x.astype(dtype)",
+    "order": "elements follow each other along the last axis; np.transpose(x) turns it",
+    "initial": "combine the result with it",
+    "mean": "it is computed once in any case",
+    "casting": "leave it out: conversions are written, x.astype(dtype)",
+    "subok": "leave it out: arrays are of one class",
+    "like": "leave it out: arrays are of one class",
+    "device": _NO_DEVICE,
+    "copy": "leave it out: values never change",
+    "inplace": "leave it out: values never change; assign the result",
+    "requires_grad": "relay.grad(f) is the derivative with respect to parameters; leave it out",
+}
+"""Arguments that functions of NumPy and PyTorch take, and what to write where Relay's do not."""
+
+
 def own_name(name: str, names: Container[str]) -> str:
     """The name that a function has for an argument, of which JAX or PyTorch may have another one."""
     other = SYNONYMS.get(name)
@@ -113,11 +153,10 @@ def own_name(name: str, names: Container[str]) -> str:
 
 
 def argument_help(name: str, names: Iterable[str]) -> str | None:
-    """The advice for an argument that a function does not have; None if there is none. `names`: its parameters.
-    `names`: those that it has."""
+    """The advice for an argument that a function does not have; None if there is none. `names`: those that it has."""
     import difflib
 
     known = list(names)
     other = ARGUMENTS.get(name)
     close = [other] if other in known else difflib.get_close_matches(name, known, n=1)
-    return f"write {close[0]}=, not {name}=" if close else None
+    return f"write {close[0]}=, not {name}=" if close else ARGUMENT_ADVICE.get(name)

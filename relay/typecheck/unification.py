@@ -79,6 +79,7 @@ class Solver:
     later: deque[Callable[[], None]] = attrs.field(factory=deque)  # what would be nested too deep
     depth: int = 0  # how deep what is retried has retried others
     literal_bases: list[Unknown] = attrs.field(factory=list)
+    conversions: list[tuple[Unknown, BaseType | Unknown]] = attrs.field(factory=list)  # of numbers, to dtypes
     postpone: Callable[[Dim, Dim], None] | None = None  # an equation that has to wait for its variables
     gradual: bool = False  # `Any` may be what something else is: a call's sizes will tell
 

@@ -125,6 +125,23 @@ def test_numbers_are_exact() -> None:
     assert sum(accepted for accepted, _ in outcomes.values()) > 500
 
 
+CONVERTED = (
+    "np.array([0.1, 0.2, 0.3], dtype=np.float64)", "np.asarray(0.1, np.float64)",
+    "np.array([0.1, 0.2]).astype(x1.dtype)",
+    "np.sum([0.1, 0.2], dtype=np.float64)", "np.stack([0.1, 0.2], dtype=np.float64)", "np.insert([0.1, 0.2], 1, 0.3)",
+    "np.insert(x1, 1, 0.1)", "np.float_power(x1 * x1, 0.1)", "np.sum(x1, initial=0.1)", "np.max(x1, initial=3.3)",
+    "np.pad(x1, 1, constant_values=(0.1, 0.3))", "np.full_like(x1, 0.1, shape=(2,))", "np.nanmin(x1, initial=-3.3)",
+    "np.geomspace(0.1, 0.7, 4, dtype=np.float64)", "np.ediff1d(x1, to_end=[0.1, 0.3])", "np.polyint(x1, 1, 0.1)",
+    "np.copysign(0.1, x1)", "np.nextafter(0.1, x1)",
+)  # fmt: skip
+
+
+def test_numbers_that_are_converted_are_not_rounded_before() -> None:
+    f, arguments = program([f"x1[0] * {text}" for text in CONVERTED])
+    for text, found in zip(CONVERTED, assert_modes_agree(f, *arguments), strict=True):
+        np.testing.assert_allclose(found, ARRAYS["x1"][0] * in_numpy(text), rtol=1e-14, err_msg=text)
+
+
 def test_numbers_beyond_int32_are_int64() -> None:
     f, _ = program(["1 << 40", "2**31 - 1", "2**31", "-(2**31)", "(1 << 40) + n0", "(1 << 31) - 1"])
     with pytest.raises(R.TypeMismatch, match="1099511627776 is out of range for int32"):
@@ -170,6 +187,21 @@ np.vander(x1, 2); np.rot90(x3, -1, (1, 2)); np.ediff1d(x2); np.select([m1, x1 > 
 np.digitize(x2, sorted1); np.vstack((x1, x2)); np.linalg.det(q2); m2 @ m1; m2.T @ m2; np.dot(m1, m1); np.abs(m1);
 np.inner(m2, m2); np.outer(m1, m1); np.einsum('ij,kj->ik', m2, m2); np.einsum('ij->j', m2); m1 << 2; m1 >> m1; 1 << m1;
 np.tensordot(m2, m2, 2); np.isnan(m1); np.nansum(m2, 0); np.nanmean(m2); np.isclose(m1, m1); np.square(m1); m1 ** m1;
+np.sum(x2, 0, initial=2.0, where=m2); np.max(x2, 1, initial=-9.0, where=m2); np.std(x2, where=m2, ddof=1); np.all(n2);
+np.quantile(x3, [0.2, 0.9], (0, 1), method='hazen'); np.nanquantile(special, 0.3); np.nanmedian(special[2:]);
+np.quantile(x1, 0.3, method='averaged_inverted_cdf'); np.quantile(x1, 0.3, weights=y1**2, method='inverted_cdf');
+np.pad(x2, (1, 2), 'wrap'); np.pad(x2, 4, 'symmetric'); np.pad(x2, 1, 'linear_ramp', end_values=2.0);
+np.pad(x2, ((1,), (2,)), 'mean'); np.pad(x2, 1, 'reflect', reflect_type='odd'); np.pad(n2, 1, 'median');
+np.linspace(x1, y1, 4, axis=1); np.linspace(0.0, x0, 3, retstep=True)[1]; np.geomspace(1.0, np.abs(x1) + 1.0, 3);
+np.meshgrid(x1, y1, sparse=True)[1]; np.reshape(x2, (3, 2), order='F'); np.gradient(x3, 2.0, edge_order=2, axis=1);
+np.unique(i2[[0, 1, 0]], axis=0); np.cov(x2, fweights=[1, 2, 3], aweights=[0.5, 2.0, 1.0]); np.frexp(x1)[1];
+np.ldexp(x1, n1); np.nextafter(special, others); np.spacing(x1); np.nextafter(s1, s1 + 1.0); np.i0(x1);
+np.choose(i1 + 1, (x1[0], 2.0, y1[1])); np.histogram2d(x2.ravel(), y2.ravel(), (3, 2))[0]; np.trim_zeros(m1);
+np.block([[q2, x1[:, None]], [x1, x0]]); np.resize(x2, (2, 4)); np.polyfit(sorted1 * 1.0, x2.ravel()[:5], 1);
+np.polydiv(sorted1, x1[1:])[0]; np.linalg.eigvalsh(p3); np.linalg.svdvals(x2); np.linalg.pinv(x2); np.linalg.qr(x2)[1];
+np.linalg.lstsq(x2.T, x1)[0]; np.linalg.matrix_power(q3, -3); np.linalg.inv(q3); np.linalg.norm(x3, 'nuc', (0, 2));
+np.fft.fftfreq(5); np.fft.fftshift(x2); np.kaiser(5, x0); np.logical_xor(x1, n1); np.diff(x2, append=x2[:, :1]);
+np.interp(x1, sorted1[2:], y1, period=2.0); np.cross(x2, y2, axis=1); np.lexsort((n2, x2), axis=0); x2.mT; np.angle(x1);
 np.diag(m1); np.fmax(m1, m1); np.vander(m1, 3); np.matmul(m1, m2.T); np.hypot(m1, m1); np.cbrt(m1)""".replace(
         "\n", " "
     ).split("; ")
@@ -189,6 +221,11 @@ def test_gradients_go_through_the_names() -> None:
         written = np.diff(x, axis=0).sum() + np.ptp(np.hypot(x, 2.0)) + np.interp(x, x[:, 0], x[:, 1]).sum()
         written += np.average(x, weights=np.cbrt(x * x)) + np.trapezoid(np.fmod(x, 0.7), x, axis=0).sum()
         written += (np.vander(x[0], 4) * np.rot90(np.append(x, x).reshape(4, 2))).sum() + np.logaddexp2(x, 1.0).sum()
+        written += np.quantile(x, x[0, 0], axis=0, method="weibull").sum() + np.linspace(x, 2.0, 3)[1].sum()
+        written += (
+            np.sum(np.pad(x, 1, "symmetric") ** 2) + np.std(x, where=x > 0.0) + np.max(x, where=x < 1.0, initial=-9.0)
+        )
+        written += np.frexp(x + 0.2)[0].sum() + np.polyfit(x[0], x[1], 1).sum() + np.gradient(x[:, 0], x[1] + 3.0)[0]
         return rows.sum() + np.linalg.norm(x, 1) + np.trace(np.dot(x, x)) + x.std(ddof=1) + written
 
     x = np.array([[0.5, -1.5], [2.0, 0.25]])
@@ -209,13 +246,19 @@ def message(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "said", "help"),
     [
-        ("np.sum(x2, where=m2)", "np.sum with 'where' is not part of Relay", "choose before"),
+        ("np.max(x2, where=m2)", "np.max with where needs an initial value: initial=-np.inf", ""),
+        ("np.exp(x2, where=m2)", "exp has no argument 'where'", "np.where(mask, result, y)"),
+        ("np.hypot(x2, x2, out=x2)", "hypot has no parameter 'out'", "values never change"),
+        ("np.sum(x2, axis=0, where=m2, out=x1)", "np.sum with 'out'", "assign the result"),
         ("np.sum(x2, out=x1)", "np.sum with 'out'", "assign the result"),
         ("np.sort(x2, descending=True)", "np.sort takes no argument 'descending'", "relay.sort(x, descending=..) does"),
-        ("np.linalg.norm(x2, 2)", "the norm of order 2 of matrices", "np.linalg.norm(A.ravel(), ord)"),
+        ("np.linalg.norm(x2, 3)", "the norm of order 3 of matrices", "np.linalg.norm(A.ravel(), ord)"),
         ("np.partition(x1, 1)", "`partition` is not part of Relay", "np.sort(x) has each element"),
         ("math.remainder(x0, y0)", "`remainder` is not part of Relay", "relay.round(x / y)"),
         ("math.pow(n0, n0)", "math.pow needs floats", "n ** 2"),
+        ("np.linalg.eig(q2)", "`eig` is not part of Relay", "np.linalg.eigh takes symmetric ones"),
+        ("np.fft.fft(x1)", "`fft` is not part of Relay", "np.cos(2 * np.pi * np.outer(k, k) / n) @ x"),
+        ("np.savetxt('a', x1)", "`savetxt` is not part of Relay", "return the array"),
         ("np.rint(n1)", "rint of integers", "np.round(n)"),
         ("np.trace(x3, 0, 1, 1)", "needs two axes, found 1 twice", ""),
         ("x2.sum(0, 1)", "the dtype of sum must be a dtype, found 1", "relay.Float32"),

@@ -22,6 +22,7 @@ from relay.ir.dims import Dim, divide_exactly, modulo, resolve_dim, subtract, te
 from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
 from relay.ir.types import (
     FLOAT32,
+    FLOAT64,
     INT32,
     INT64,
     Application,
@@ -316,10 +317,17 @@ class Constraints(DiagnosticCollector):
             self.default_literal(base)
         self.defaulting = False
 
+    def _default_of(self, base: Unknown) -> BaseType:
+        """The dtype of numbers that nothing else decides. Those that are converted to float64, as `np.array([0.1],
+        dtype=np.float64)` converts them, are of float64 before: a float32 would have rounded them."""
+        default = default_of(base)
+        wider = any(prune(wanted) == FLOAT64 and prune(number) is base for number, wanted in self.solver.conversions)
+        return FLOAT64 if wider and default == FLOAT32 else default
+
     def default_literal(self, base: Unknown) -> None:
         """Give numbers the dtype that they have alone."""
         try:
-            self.solver.unify_base(base, default_of(base))
+            self.solver.unify_base(base, self._default_of(base))
         except Clash as clash:
             literal = base.literals[0]
             raise TypeMismatch(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from relay.errors import Label, Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Atom, Constant, Function, Parameter, Static
 from relay.ir.types import NONE, BaseType, Form, FunctionType, QuantifiedType, TensorType, TypeId, show
+from relay.support.foreign_names import argument_help
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
@@ -89,6 +90,11 @@ def wrong_count(name: str, least: int, most: int, found: int) -> str:
     return f"wrong number of arguments to {name}: expected {expected}, found {found}"
 
 
+def _is_of_library(function: Function) -> bool:
+    """True if a function is one of Relay's own, whose text users do not see."""
+    return function.span is not None and function.span.source.filename.startswith("<relay.")
+
+
 def bind_arguments(
     callee: GlobalFunction | LocalFunction,
     arguments: Sequence[AbstractValue],
@@ -122,6 +128,8 @@ def bind_arguments(
             by_place = any(p.name == name for p in function.parameters)
             help = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}" if names else None
             help = "it is given by its place, without a name" if by_place else help
+            if not close and not by_place and _is_of_library(function):
+                help = argument_help(name, names) or help
             raise TypeCheckError(f"{function.name} has no parameter {name!r}", span, labels=defined, help=help)
         if names[name] in found:
             raise TypeCheckError(f"{function.name} got two values for {name!r}", span, labels=defined)

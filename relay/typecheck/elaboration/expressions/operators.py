@@ -134,6 +134,8 @@ def _apply(
             bound = _unify_bases(checker, out, operator, signature, operands, found, span, described)
             base = result_base(operator, signature.result, bound, attributes)
             values = [v for v in found if v is not None]
+            if signature.result.text == "@dtype":
+                _note_conversions(checker, values, base)
             shapes = [_tensor(v).shape for v in values]
             inference = ShapeInference(checker, operator, relation, values, shapes, attributes, described, span)
             result = inference.result(base)
@@ -152,6 +154,13 @@ def _apply(
         _require(checker, out, operator, values, attributes, span)
     call = OpCall(operator.name, tuple(v.atom for v in values), attributes, span)  # type: ignore[arg-type]
     return checker.bind(out, call, result, operator.name, span)
+
+
+def _note_conversions(checker: Checker, values: Sequence[DynamicValue], base: object) -> None:
+    """Say to which dtype numbers are converted that are still open."""
+    if isinstance(base, BaseType | Unknown):
+        bases = [prune(_tensor(value).base) for value in values]
+        checker.solver.conversions += [(b, base) for b in bases if isinstance(b, Unknown)]
 
 
 def _relation_of_numbers(checker: Checker, operator: Operator, found: Sequence[DynamicValue | None]) -> Relation | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from relay.errors import FrontendError, Span
 from relay.operator import Operator, resolve_name
+from relay.typecheck.elaboration.library import absent_names
 
 
 def refusal(function: object, span: Span | None) -> FrontendError | None:
@@ -26,6 +27,8 @@ def refusal(function: object, span: Span | None) -> FrontendError | None:
     if isinstance(function, type) and function.__module__ == "itertools":
         return FrontendError(f"`{name}` is not part of Relay", span, help="write loops inside of each other")
     help = _INSTEAD.get(function) if callable(function) and _hashable(function) else None
+    if help is None and (module[0] == "numpy" or isinstance(function, np.ufunc)):
+        help = absent_names.NUMPY.get(name)
     return None if help is None else FrontendError(f"`{name}` is not part of Relay", span, help=help)
 
 
@@ -80,13 +83,9 @@ _INSTEAD: dict[object, str] = {
     np.copyto: "values never change: assign the new one",
     np.put_along_axis: "assign by indices of all axes: `x[np.arange(n)[:, None], i] = v` writes along the last of two",
     np.piecewise: "choose: np.select([x < 0.0, x > 1.0], [a, b], c)",
-    np.polyfit: "solve the normal equations: np.linalg.solve(V.T @ V, V.T @ y) with V = np.vander(x, degree + 1)",
     np.roots: "the number of real roots is data-dependent: find one by Newton's method, in a loop",
     np.vectorize: "operators are elementwise; of rows, relay.vmap(f)(x)",
-    np.block: "join by np.concatenate, or np.hstack and np.vstack",
     np.einsum_path: "relay.einsum chooses the order itself",
-    np.real: "numbers are real: leave it out",
-    np.resize: "repeat and cut: np.tile(x, k)[:n]",
     math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
     functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
     functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",

@@ -1,9 +1,10 @@
 """Operators under the names that NumPy has for them: `np.sum`, `np.linalg.trace`, and the methods of its arrays.
 
 They are called as NumPy's signatures say, which differ from those of the operators in the order and names of arguments
-and in defaults, and mean what they mean there. An argument that the operator has no meaning for may only have a value
-that changes nothing; all others are errors that say what to write. Elementwise functions take operands only, in NumPy
-as here, and need none of this.
+and in defaults, and mean what they mean there. An argument that the operator has no meaning for may have a value that
+changes nothing. With another value the call is that of the function in `relay/library` of the same name, if there is
+one that has the argument; all others are errors that say what to write. Elementwise functions take operands only, in
+NumPy as here, and need none of this.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import attrs
 import numpy as np
 
 from relay.errors import ShapeError, Span, TypeCheckError, TypeMismatch
+from relay.ir.definition import Definition
 from relay.ir.dims import ANY, product
 from relay.ir.types import BOOL, INT32, INT64, UINT32, BaseClass, BaseType, TensorType, prune
 from relay.operator import lookup
+from relay.support import foreign_names
 from relay.support.foreign_names import argument_help, own_name
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -67,19 +70,6 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
 
 _CHANGED = ("axis", "axis1", "axis2", "correction", "decimals", "dtype")
 """Arguments that rules below give a meaning."""
-
-_INSTEAD = {
-    "out": "values never change: assign the result",
-    "where": "choose before: np.sum(np.where(mask, x, 0.0))",
-    "initial": "combine the result with it",
-    "dtype": "convert: x.astype(dtype)",
-    "order": "elements follow each other along the last axis; np.transpose(x) turns it",
-    "sorter": "sort before: np.searchsorted(np.sort(x), v)",
-    "sparse": "reshape: x[:, None], y[None, :]",
-    "retstep": "compute it: (stop - start) / (num - 1)",
-    "upper": "the upper one is np.linalg.cholesky(a).T",
-    "mean": "it is computed once in any case",
-}
 
 
 @attrs.define
@@ -139,6 +129,9 @@ def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> Abstra
     if not _takes_sequence(function):
         operands = [operators.as_array(checker, out, operand, span, tuples=True) for operand in operands]
     made = _Call(checker, out, function, operands, attributes, span, site.described)
+    written = _written_meaning(function)
+    if written is not None and _needs_more(made, written):
+        return checker.engine.call_function(checker, out, GlobalFunction(written), site.arguments, site.keywords, span)
     for name in [n for n in attributes if n not in function.operator.attributes and n not in _CHANGED]:
         _demand_harmless(function, name, attributes.pop(name), span)
     rule = _RULES.get(function.key)
@@ -150,6 +143,27 @@ def call(site: Call, function: NumpyFunction, own: Sequence[str] = ()) -> Abstra
     return checker.engine.call_operator(
         checker, out, function.operator, made.operands, list(made.attributes.items()), span, made.described
     )
+
+
+def _written_meaning(function: NumpyFunction) -> Definition | None:
+    """The function of the language that is the same for more arguments; None if there is none."""
+    module = np.linalg if function.key.startswith("linalg.") else np
+    overloads = find(getattr(module, function.key.removeprefix("linalg.")))
+    return next((o.definition for o in overloads if o.is_written), None)
+
+
+def _needs_more(call: _Call, written: Definition) -> bool:
+    """True if a call has arguments that the operator has no meaning for, and the function of the language has."""
+    if "out" in call.attributes:
+        _demand_harmless(call.function, "out", call.attributes["out"], call.span)
+    if "keepdims" in call.attributes:
+        checked_attribute(call.function.operator, "keepdims", call.static_value("keepdims"), call.span)
+    decides = _BEYOND_OPERATORS.get(call.function.key)
+    if decides is not None and decides(call):
+        return True
+    names = {p.name for p in written.function.parameters}
+    more = [n for n in call.attributes if n in names and n not in call.function.operator.attributes]
+    return any(not _is_harmless(call.function, n, call.attributes[n]) for n in more if n not in _CHANGED)
 
 
 def _takes_sequence(function: NumpyFunction) -> bool:
@@ -213,6 +227,13 @@ def _entity(value: object, span: Span | None) -> AbstractValue:
 
 def _demand_harmless(function: NumpyFunction, name: str, entity: AbstractValue, span: Span | None) -> None:
     """Raise TypeCheckError for an argument that has no meaning here, if it changes anything."""
+    if not _is_harmless(function, name, entity):
+        help = foreign_names.ARGUMENT_ADVICE.get(name)
+        raise TypeCheckError(f"{function.name} with {name!r} is not part of Relay", span, help=help)
+
+
+def _is_harmless(function: NumpyFunction, name: str, entity: AbstractValue) -> bool:
+    """True if the value of an argument changes nothing."""
     parameters = inspect.signature(SIGNATURES[function.key]).parameters
     value: object = entity
     known = is_constant_bool(entity)
@@ -221,8 +242,7 @@ def _demand_harmless(function: NumpyFunction, name: str, entity: AbstractValue, 
     harmless = (parameters[name].default, *_HARMLESS.get(name, ()))
     if name == "order" and function.key not in ("ravel", "reshape", "sort", "argsort"):
         harmless = (None, "C", "F", "A", "K")  # that of elements in memory
-    if not any(value is h or (type(value) is type(h) and value == h) for h in harmless):
-        raise TypeCheckError(f"{function.name} with {name!r} is not part of Relay", span, help=_INSTEAD.get(name))
+    return any(value is h or (type(value) is type(h) and value == h) for h in harmless)
 
 
 # ---- what means something else than the operator's attributes say
@@ -262,6 +282,14 @@ def _totals(call: _Call) -> None:
                 wanted = INT64
     if wanted is not None:
         call.cast_first_operand(wanted)
+
+
+def _truths(call: _Call) -> None:
+    """Numbers that are not 0 are true."""
+    type_ = prune(call.tensor().type)
+    base = prune(type_.base) if isinstance(type_, TensorType) else None
+    if isinstance(base, BaseType) and base != BOOL:
+        call.cast_first_operand(BOOL)
 
 
 def _in_one_row(call: _Call) -> None:
@@ -409,8 +437,8 @@ def _norm_along(
         raise TypeCheckError(
             f"the norm of order {order!r} of matrices is not part of Relay",
             span,
-            help="np.linalg.norm(A) is the Frobenius norm, orders 1 and inf are sums along columns and rows;"
-            " the norm of all elements as a vector: np.linalg.norm(A.ravel(), ord)",
+            help="np.linalg.norm(A) is the Frobenius norm, orders 1 and inf are sums along columns and rows,"
+            " 2 and 'nuc' are of singular values; the norm of all elements as a vector: np.linalg.norm(A.ravel(), ord)",
         )
     summed, compared = places if order in (1, -1) else (places[1], places[0])
     sums = call("sum", call("abs", x), axis=summed, keepdims=True)
@@ -484,6 +512,7 @@ def _adapt_transpose(call: _Call) -> None:
 _RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
     **dict.fromkeys(("sum", "prod", "mean", "linalg.trace"), _totals),
     **dict.fromkeys(("std", "var"), _moments),
+    **dict.fromkeys(("all", "any"), _truths),
     **dict.fromkeys(("cumsum", "cumprod"), _running_reduction),
     "take": _adapt_take,
     "take_along_axis": _in_one_row,
@@ -499,6 +528,50 @@ _RULES: dict[str, Callable[[_Call], AbstractValue | None]] = {
     "round": _adapt_round,
     "transpose": _adapt_transpose,
 }
+
+
+def _is_beyond_linspace(call: _Call) -> bool:
+    """Between ends that are arrays, or only known at run time, or of a dtype that is none of floats."""
+    if not all(isinstance(call.attributes[name], Number) for name in ("start", "stop")):
+        return True
+    dtype = call.attributes.get("dtype")
+    if dtype is None:
+        return False
+    base = normalize_attribute("dtype", static_value(dtype, "dtype", call.span))
+    return isinstance(base, BaseType) and not base.is_float
+
+
+def _is_beyond_pad(call: _Call) -> bool:
+    """With another mode than the operator's, widths that are not pairs, or several constants."""
+    mode, widths = call.static_value("mode"), call.attributes.get("widths")
+    if mode not in (None, "constant", "edge", "reflect"):
+        return True
+    value = call.attributes.get("value")
+    pairs = widths.items if isinstance(widths, Tuple) else ()
+    is_short = any(isinstance(pair, Tuple) and len(pair.items) == 1 for pair in pairs)
+    is_spread = len(pairs) == 1 and isinstance(pairs[0], Tuple)
+    return is_short or is_spread or isinstance(value, Tuple | DynamicValue)
+
+
+def _is_flat(call: _Call) -> bool:
+    """Along no axis: of all elements."""
+    return "axis" in call.attributes and call.static_value("axis") is None
+
+
+def _is_spectral(call: _Call) -> bool:
+    """The norm of matrices by their singular values."""
+    axis = call.static_value("axis")
+    axes = call.rank() if axis is None else len(axis) if isinstance(axis, tuple) else 1
+    return axes == 2 and call.static_value("ord") in (2, -2, "nuc")
+
+
+_BEYOND_OPERATORS: dict[str, Callable[[_Call], bool]] = {
+    "linspace": _is_beyond_linspace,
+    "pad": _is_beyond_pad,
+    **dict.fromkeys(("sort", "argsort"), _is_flat),
+    "linalg.norm": _is_spectral,
+}
+"""When a call is that of the function of the language, for the values of arguments that the operator has."""
 
 
 def _implement(key: str) -> None:

@@ -10,6 +10,20 @@ import attrs
 from relay.operator import Operator
 from relay.operator import resolve_name as resolve_operator
 
+
+def _pad(
+    array: object,
+    pad_width: object,
+    mode: object = "constant",
+    *,
+    constant_values: object = 0,
+    end_values: object = None,
+    reflect_type: object = None,
+    stat_length: object = None,
+) -> None:
+    """`np.pad`, whose signature is too long for a lambda."""
+
+
 SIGNATURES: dict[str, Callable[..., None]] = {
     "all": lambda a, axis=None, out=None, keepdims=False, *, where=True: None,
     "any": lambda a, axis=None, out=None, keepdims=False, *, where=True: None,
@@ -42,7 +56,7 @@ SIGNATURES: dict[str, Callable[..., None]] = {
     "ones": lambda shape, dtype=None, order="C", *, device=None, like=None: None,
     "ones_like": lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
     "outer": lambda a, b, out=None: None,
-    "pad": lambda array, pad_width, mode="constant", *, constant_values=0: None,
+    "pad": _pad,
     "prod": lambda a, axis=None, dtype=None, out=None, keepdims=False, initial=1, where=True: None,
     "ravel": lambda a, order="C": None,
     "repeat": lambda a, repeats, axis=None: None,

@@ -12,6 +12,7 @@ import numpy as np
 from relay.errors import Span, TypeCheckError
 from relay.ir.types import BaseClass, BaseType, Kind, TensorType, prune, scalar
 from relay.operator import lookup
+from relay.support.foreign_names import ARGUMENT_ADVICE
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -24,6 +25,7 @@ from relay.typecheck.elaboration.abstract_values import (
     SliceItem,
     Tuple,
     TypedBlockBuilder,
+    is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
@@ -161,15 +163,31 @@ def _reverse_sequence(call: Call, xs: AbstractValue, /) -> AbstractValue:
 
 
 @implements(np.array, np.asarray)
-def _array(call: Call, object: AbstractValue, dtype: AbstractValue | None = None) -> AbstractValue:
-    """`np.array(xs, dtype)`."""
+def _array(
+    call: Call,
+    object: AbstractValue,
+    dtype: AbstractValue | None = None,
+    order: AbstractValue | None = None,
+    *,
+    copy: AbstractValue | None = None,
+    ndmin: AbstractValue | None = None,
+) -> AbstractValue:
+    """`np.array(xs, dtype)`. A value has one form in memory, and is as good as its copy: `order` and `copy` change
+    nothing."""
     checker, out, span = call.site
+    if copy is not None and not ordering.is_none(copy) and is_constant_bool(copy) is False:
+        raise TypeCheckError("np.array with copy=False is not part of Relay", span, help="write np.asarray(x)")
     result = array(checker, out, object, span)
-    if ordering.is_none(dtype):
-        return result
-    assert dtype is not None
-    attributes = {"dtype": normalize_attribute("dtype", static_value(dtype, "dtype", span))}
-    return operators.apply(checker, out, lookup("cast"), [result], attributes, span, [])
+    if not ordering.is_none(dtype):
+        assert dtype is not None
+        attributes = {"dtype": normalize_attribute("dtype", static_value(dtype, "dtype", span))}
+        result = operators.apply(checker, out, lookup("cast"), [result], attributes, span, [])
+    least = 0 if ndmin is None else static_value(ndmin, "ndmin", span)
+    if isinstance(least, int) and least > 0:
+        rank = len(ranked_type(checker.materialize(out, result, span), span).shape)
+        axes = tuple(range(least - rank))
+        return operators.apply(checker, out, lookup("expand_dims"), [result], {"axis": axes}, span, [])
+    return result
 
 
 @implements(math.log)
@@ -252,6 +270,8 @@ def clip(
     """`x.clip(low, high)`, also by name."""
     bounds: dict[str, AbstractValue] = dict(zip(("min", "max"), arguments, strict=False))
     for name, bound in keywords:
+        if name == "out":
+            raise TypeCheckError("clip with 'out' is not part of Relay", span, help=ARGUMENT_ADVICE["out"])
         name = {"a_min": "min", "a_max": "max"}.get(name, name)
         if name not in ("min", "max") or name in bounds:
             raise TypeCheckError("clip takes the bounds min and max, each once", span)

@@ -138,8 +138,8 @@ def discarded_elaboration(checker: Checker) -> Iterator[None]:
     lists: Sequence[list[Any]] = (
         checker.pending, checker.module.variables, checker.module.finishers, checker.module.pending_attributes,
         checker.errors,
-        checker.scheme.opened, checker.solver.literal_bases, checker.hints.assumed, checker.pure,
-        checker.scheme.unseen, checker.used_early,
+        checker.scheme.opened, checker.solver.literal_bases, checker.solver.conversions, checker.hints.assumed,
+        checker.pure, checker.scheme.unseen, checker.used_early,
     )  # fmt: skip
     lengths = [len(items) for items in lists]
     instances, functions = dict(checker.module.instances), dict(checker.module.globals)
