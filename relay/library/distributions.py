@@ -48,7 +48,7 @@ def _bins_of(x, edges):
 
 @library_function()
 def _counts(place, count, weights):
-    """How often each number below a bound is there, or the sums of the weights; -1 does not count."""
+    """The counts of the numbers below a bound, or the sums of their weights; -1 does not count."""
     is_inside, bin_ = place >= 0, np.maximum(place, 0)
     if weights is None:
         return relay.scatter_add(np.zeros(count, dtype=np.int32), bin_, is_inside.astype(np.int32))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relay.library.floating_point import as_floats
+from relay.library.numeric.floating_point import as_floats
 from relay.typecheck.elaboration.library.overloads import library_function
 
 

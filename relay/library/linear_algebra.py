@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import relay
-from relay.library.quantiles import rows_along, with_kept_axes
+from relay.library.numeric.quantiles import rows_along, with_kept_axes
 from relay.typecheck.elaboration.library.overloads import library_function
 from relay.typecheck.elaboration.library.requirements import require_shape
 

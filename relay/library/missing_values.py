@@ -10,7 +10,7 @@ from relay.typecheck.elaboration.library.overloads import library_function
 
 
 @library_function()
-def _without(a, where):
+def _masked_by_nan(a, where):
     """a with NaN where a mask does not hold."""
     x = np.asarray(a)
     if where is None:
@@ -93,7 +93,7 @@ def nanmean(
     """The mean of the elements that are numbers."""
     assert out is None, "values never change: assign the result"
     assert dtype is None or np.issubdtype(dtype, np.floating), "means are floats: dtype is one of floats"
-    x = _without(a, where) if dtype is None else _without(a, where).astype(dtype)
+    x = _masked_by_nan(a, where) if dtype is None else _masked_by_nan(a, where).astype(dtype)
     is_number = np.where(np.isnan(x), np.zeros_like(x), np.ones_like(x))
     return np.nansum(x, axis=axis, keepdims=keepdims) / np.sum(is_number, axis=axis, keepdims=keepdims)
 
@@ -115,7 +115,7 @@ def nanvar(
     as n - ddof, and it is NaN where that is not positive."""
     assert out is None, "values never change: assign the result"
     assert dtype is None or np.issubdtype(dtype, np.floating), "variances are floats: dtype is one of floats"
-    x = _without(a, where) + 0.0 if dtype is None else _without(a, where).astype(dtype)
+    x = _masked_by_nan(a, where) + 0.0 if dtype is None else _masked_by_nan(a, where).astype(dtype)
     is_number = np.isnan(x) == False  # noqa: E712  (of each element)
     middle = np.nanmean(x, axis=axis, keepdims=True) if mean is None else mean
     distance = np.where(is_number, x - middle, 0.0)
@@ -155,7 +155,7 @@ def nanmax(
     """The largest of the elements that are numbers; NaN where none is."""
     assert out is None, "values never change: assign the result"
     assert where is None or initial is not None, "np.nanmax with where needs an initial value: initial=-np.inf"
-    x = _without(a, where)
+    x = _masked_by_nan(a, where)
     if not np.issubdtype(x.dtype, np.floating):
         found = np.max(x, axis=axis, keepdims=keepdims)
         return found if initial is None else np.maximum(found, np.asarray(initial).astype(x.dtype))
@@ -176,7 +176,7 @@ def nanmin(
     """The smallest of the elements that are numbers; NaN where none is."""
     assert out is None, "values never change: assign the result"
     assert where is None or initial is not None, "np.nanmin with where needs an initial value: initial=np.inf"
-    x = _without(a, where)
+    x = _masked_by_nan(a, where)
     if not np.issubdtype(x.dtype, np.floating):
         found = np.min(x, axis=axis, keepdims=keepdims)
         return found if initial is None else np.minimum(found, np.asarray(initial).astype(x.dtype))

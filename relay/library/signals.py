@@ -218,7 +218,7 @@ def ifftshift(
     x,
     axes=None,  # relay: static
 ):
-    """What `fftshift` makes x of."""
+    """The array that `fftshift` makes x of."""
     x = np.asarray(x)
     assert x.ndim > 0, "there is no axis to go along"
     places = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes

@@ -571,7 +571,7 @@ _BEYOND_OPERATORS: dict[str, Callable[[_Call], bool]] = {
     **dict.fromkeys(("sort", "argsort"), _is_flat),
     "linalg.norm": _is_spectral,
 }
-"""When a call is that of the function of the language, for the values of arguments that the operator has."""
+"""The conditions under which a call is that of the function of the language, for arguments that the operator has."""
 
 
 def _implement(key: str) -> None:

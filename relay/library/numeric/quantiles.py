@@ -31,7 +31,7 @@ def with_kept_axes(
     x,
     axis,  # relay: static
 ):
-    """What was found along axes of x, with these axes of extent 1; `found` may have more axes in front."""
+    """The result `found` along axes of x, with these axes of extent 1; it may have more axes in front."""
     gone = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     more = found.ndim + len(gone) - x.ndim
     return np.expand_dims(found, tuple([a % x.ndim + more for a in gone]))
@@ -43,7 +43,7 @@ def _places(
     count,
     method,  # relay: static
 ):
-    """Where the fractions of `count` sorted elements are: the places of two elements, and how far it is from the first
+    """The places of the fractions of `count` sorted elements: of two elements each, and how far it is from the first
     to the second one. The methods are those of Hyndman and Fan (1996), and five more."""
     last = np.maximum(count - 1, 0)
     if method == "inverted_cdf":
@@ -90,7 +90,7 @@ def _is_of_elements(
 
 
 @library_function()
-def _between(below, above, way):
+def _point_between(below, above, way):
     """The value that is so far on the way from one to the other, computed from the nearer one, as NumPy does."""
     step = above - below
     return np.where(below == above, below, np.where(way < 0.5, below + step * way, above - step * (1.0 - way)))
@@ -126,7 +126,7 @@ def quantile(
         rows = np.sort(unsorted, axis=-1)
         low, high, way = _places(fractions, rows.shape[-1], method)
         found = np.take(rows, low, axis=-1)
-        found = found if _is_of_elements(method) else _between(found, np.take(rows, high, axis=-1), way)
+        found = found if _is_of_elements(method) else _point_between(found, np.take(rows, high, axis=-1), way)
     else:
         assert method == "inverted_cdf", "quantiles with weights have the method 'inverted_cdf'"
         w = np.asarray(weights) + 0.0
@@ -195,7 +195,7 @@ def nanquantile(
         return _in_shape(np.full((*rows.shape[:-1], part.size), math.nan, dtype=x.dtype), x, part, axis, keepdims)
     count = np.sum(np.where(np.isnan(rows), 0, 1), axis=-1, keepdims=True)
     low, high, way = _places(np.ravel(part), count, method)
-    found = _between(np.take_along_axis(rows, low, axis=-1), np.take_along_axis(rows, high, axis=-1), way)
+    found = _point_between(np.take_along_axis(rows, low, axis=-1), np.take_along_axis(rows, high, axis=-1), way)
     return _in_shape(np.where(count > 0, found, math.nan), x, part, axis, keepdims)
 
 

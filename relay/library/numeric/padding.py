@@ -55,7 +55,7 @@ def _pair(
     axis,  # relay: static
     rank,  # relay: static
 ):
-    """What is given for the two ends of an axis: one for all, (both,) or (before, after) for all, or one of these for
+    """The values for the two ends of an axis, of one for all, (both,) or (before, after) for all, or one of these for
     each axis."""
     if not isinstance(given, (tuple, list)):
         return given, given

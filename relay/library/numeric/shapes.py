@@ -175,7 +175,7 @@ def block(arrays):
 
 @library_function()
 def _depth(arrays):
-    """How many lists are inside of each other."""
+    """The number of lists that are inside of each other."""
     return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
 
 

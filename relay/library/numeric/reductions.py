@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay.library.quantiles import rows_along, with_kept_axes
+from relay.library.numeric.quantiles import rows_along, with_kept_axes
 from relay.typecheck.elaboration.library.overloads import library_function
 
 
 @library_function()
-def _chosen(x, where, other):
+def _masked_elements(x, where, other):
     """x where a mask holds that is broadcast to its shape, and elsewhere another number."""
     return np.where(np.broadcast_to(np.asarray(where), x.shape), x, other)
 
@@ -25,7 +25,7 @@ def masked_sum(
     where=True,
 ):
     """The sum of the elements where a mask holds, and of an initial value."""
-    found = np.sum(_chosen(np.asarray(a), where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    found = np.sum(_masked_elements(np.asarray(a), where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
     return found + np.asarray(initial).astype(found.dtype)
 
 
@@ -40,7 +40,7 @@ def masked_product(
     where=True,
 ):
     """The product of the elements where a mask holds, and of an initial value."""
-    found = np.prod(_chosen(np.asarray(a), where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+    found = np.prod(_masked_elements(np.asarray(a), where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
     return found * np.asarray(initial).astype(found.dtype)
 
 
@@ -57,7 +57,7 @@ def masked_maximum(
     assert initial is not None, "np.max with where needs an initial value: initial=-np.inf"
     x = np.asarray(a)
     start = np.asarray(initial).astype(x.dtype)
-    rows = rows_along(_chosen(x, where, start), axis)
+    rows = rows_along(_masked_elements(x, where, start), axis)
     found = np.full(rows.shape[:-1], start) if rows.shape[-1] == 0 else np.maximum(np.max(rows, axis=-1), start)
     return with_kept_axes(found, x, axis) if keepdims else found
 
@@ -75,7 +75,7 @@ def masked_minimum(
     assert initial is not None, "np.min with where needs an initial value: initial=np.inf"
     x = np.asarray(a)
     start = np.asarray(initial).astype(x.dtype)
-    rows = rows_along(_chosen(x, where, start), axis)
+    rows = rows_along(_masked_elements(x, where, start), axis)
     found = np.full(rows.shape[:-1], start) if rows.shape[-1] == 0 else np.minimum(np.min(rows, axis=-1), start)
     return with_kept_axes(found, x, axis) if keepdims else found
 
@@ -92,8 +92,8 @@ def masked_mean(
 ):
     """The mean of the elements where a mask holds."""
     x = np.asarray(a) + 0.0 if dtype is None else np.asarray(a).astype(dtype)
-    count = np.sum(_chosen(np.ones_like(x), where, 0), axis=axis, keepdims=keepdims)
-    return np.sum(_chosen(x, where, 0), axis=axis, keepdims=keepdims) / count
+    count = np.sum(_masked_elements(np.ones_like(x), where, 0), axis=axis, keepdims=keepdims)
+    return np.sum(_masked_elements(x, where, 0), axis=axis, keepdims=keepdims) / count
 
 
 @library_function(np.var)
@@ -114,8 +114,8 @@ def masked_variance(
     x = np.asarray(a) + 0.0 if dtype is None else np.asarray(a).astype(dtype)
     less = ddof if correction is None else correction
     middle = np.mean(x, axis=axis, keepdims=True, where=where) if mean is None else mean
-    distance = _chosen(x - middle, where, 0.0)
-    count = np.sum(_chosen(np.ones_like(x), where, 0), axis=axis, keepdims=keepdims)
+    distance = _masked_elements(x - middle, where, 0.0)
+    count = np.sum(_masked_elements(np.ones_like(x), where, 0), axis=axis, keepdims=keepdims)
     return np.sum(distance * distance, axis=axis, keepdims=keepdims) / np.maximum(count - less, 0.0)
 
 
@@ -148,7 +148,7 @@ def masked_all(
     where=True,
 ):
     """True if all elements are true where a mask holds."""
-    return np.all(_chosen(np.asarray(a).astype(bool), where, True), axis=axis, keepdims=keepdims)
+    return np.all(_masked_elements(np.asarray(a).astype(bool), where, True), axis=axis, keepdims=keepdims)
 
 
 @library_function(np.any)
@@ -161,7 +161,7 @@ def masked_any(
     where=True,
 ):
     """True if an element is true where a mask holds."""
-    return np.any(_chosen(np.asarray(a).astype(bool), where, False), axis=axis, keepdims=keepdims)
+    return np.any(_masked_elements(np.asarray(a).astype(bool), where, False), axis=axis, keepdims=keepdims)
 
 
 @library_function(np.argsort)
@@ -199,6 +199,6 @@ def search_in_order(
     side="left",  # relay: static
     sorter=None,
 ):
-    """Where values would be inserted into a vector that the order `sorter` makes ascending."""
+    """The places where values would be inserted into a vector that the order `sorter` makes ascending."""
     assert a.ndim == 1, "np.searchsorted takes a vector"
     return np.searchsorted(np.take(a, sorter), v, side=side)
