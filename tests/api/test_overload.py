@@ -377,7 +377,7 @@ def test_the_table() -> None:
     table = relay.overload.table()
     rows = {row.name: row for row in table}
     assert rows["np.hstack"].place == "relay.library.arrays.hstack"
-    assert "np.interp(x, xp, fp, left, right)  relay.library.statistics.interp" in str(table)
+    assert "np.interp(x, xp, fp, left, right, period)  relay.library.statistics.interp" in str(table)
     assert "colorsys.rgb_to_yiq(pair: (Tensor[float32, ()], Tensor[float32, ()]))" in str(table)
     assert str(rows["np.logaddexp"]) == "np.logaddexp(x, y)  relay.logaddexp"
     assert rows["np.add"].place == rows["+"].place == "relay.add" and rows["math.tanh"].place == "relay.tanh"
