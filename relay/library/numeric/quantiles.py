@@ -99,7 +99,7 @@ def _point_between(below, above, way):
 @library_function()
 def _without_nan(found, end):
     """NaN where the last one of the sorted elements is."""
-    return np.where(end == end, found, math.nan) if np.issubdtype(end.dtype, np.floating) else found
+    return np.where(end == end, found, math.nan)
 
 
 @library_function(np.quantile)
@@ -141,7 +141,9 @@ def quantile(
         shares = (sums / sums[..., -1:])[..., None]
         place = np.sum((shares < fractions) | (shares == 0.0), axis=-2)
         found = np.take_along_axis(rows, np.minimum(place, rows.shape[-1] - 1), axis=-1)
-    return _in_shape(_without_nan(found, rows[..., -1:]), x, part, axis, keepdims)
+    if not _is_of_elements(method) or np.issubdtype(x.dtype, np.floating):
+        found = _without_nan(found, rows[..., -1:])
+    return _in_shape(found, x, part, axis, keepdims)
 
 
 @library_function()
