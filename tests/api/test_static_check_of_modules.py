@@ -440,11 +440,13 @@ def test_decorated_functions_in_a_function_see_each_other(write: Write) -> None:
 
 
 def test_overloads_of_imported_modules_count(tmp_path: Path) -> None:
-    meaning = "import numpy as np\nimport relay as rl\n\n@rl.overload(np.i0)\ndef bessel(x):\n    return x + 1.0\n"
+    meaning = (
+        "import numpy as np\nimport relay as rl\n\n@rl.overload(np.real_if_close)\ndef bessel(x):\n    return x + 1.0\n"
+    )
     (tmp_path / "meanings.py").write_text(meaning)
     (tmp_path / "more.py").write_text("import meanings\n")
     use = "import numpy as np\nfrom relay import Float, Tensor, relay\n\n@relay\ndef f(x: Tensor[Float, (3,)]):\n"
-    use += "    return np.i0(x)\n"
+    use += "    return np.real_if_close(x)\n"
     for first, mistakes in (("", 1), ("import meanings\n", 0), ("from meanings import bessel\n", 0)):
         found = Check().text(first + use, str(tmp_path / "use.py"))
         assert len(found) == mistakes, [d.message for d in found]
