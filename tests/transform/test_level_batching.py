@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_close, assert_modes_agree
+from by_levels import assert_same, by_levels, groups
 
 import relay as rl
 from relay import Float64, Int32, Tensor, relay
-from relay.ad.reverse import differentiate
-from relay.codegen.runtime.cpu import compile_module
 from relay.eval.interpreter import run as interpret
-from relay.ir.expr import Function, Loop, Module
-from relay.ir.traverse import walk
-from relay.transform import BETWEEN, LEVELS, PREPARATION, Pipeline
+from relay.transform import Pipeline
 from relay.transform.recursion.structural_recursion import find_obstacles, find_recursions
 
 
@@ -136,15 +133,16 @@ def evens(trees: list[Even], w, table):
 
 
 @relay
-def choosy(formula, w):
-    """A call in a branch: not in all cases."""
+def doubtful(formula, w):
+    """A call in a branch on what another one gives."""
     match formula:
         case Formula.Leaf(x):
             return x @ w
-        case Formula.Twice(inner, scale):
-            return choosy(inner, w) if scale > 0.0 else np.zeros(3)
+        case Formula.Twice(inner, _):
+            return doubtful(inner, w)
         case Formula.Both(left, right):
-            return choosy(left, w) + choosy(right, w)
+            h = doubtful(left, w)
+            return doubtful(right, w) if h.sum() > 0.0 else h
 
 
 @relay
@@ -276,53 +274,6 @@ def chain(length: int) -> Any:
     return made
 
 
-def by_levels(function: Any, *arguments: Any, width: int = 3, most_rows: int = 100) -> Module:
-    """The optimized program, in which recursions with products of any size are evaluated level by level."""
-    step = f"batch_recursion{{smallest=1, width={width}, most_rows={most_rows}}}"
-    steps = ", ".join(step if p == "batch_recursion" else p for p in PREPARATION[2])
-    prepared = Pipeline(["specialize, structure", steps], stage="typed", checked=True)(function.typed(*arguments))
-    assert groups(prepared), "no recursion was batched"
-    derived = differentiate(prepared, lambda module: Pipeline(", ".join(BETWEEN[2]))(module))
-    return Pipeline(", ".join(LEVELS[2]), checked=True)(derived)
-
-
-def groups(module: Module) -> int:
-    """The number of loops over groups."""
-    loops = [
-        b.value
-        for f in module.functions.values()
-        if isinstance(f, Function)
-        for b in walk(f.body)
-        if isinstance(b.value, Loop)
-    ]
-    return sum(loop.label.name == "group" for loop in loops)
-
-
-def assert_same(function: Any, *arguments: Any, compiled: bool = False, **options: int) -> None:
-    """The program by levels gives what the recursion gives: interpreted, and also compiled."""
-    module, values = by_levels(function, *arguments, **options), function.lower(*arguments).values
-    plain = interpret(function.typed(*arguments), values)
-    runs = [interpret(module, values)]
-    if compiled:
-        runs.append(compile_module(module)(values))
-    for found in runs:
-        for a, b in zip(tensors(found), tensors(plain), strict=True):
-            assert_close(a, b, atol=1e-12)
-
-
-def tensors(value: Any) -> list[Any]:
-    """The arrays in an answer of the interpreter or of a compiled module."""
-    if hasattr(value, "constructor"):
-        return [value.constructor == "", *(t for f in value.fields for t in tensors(f))]
-    if hasattr(value, "content"):
-        return tensors(value.content)
-    if hasattr(value, "buffer"):
-        return [t for v in value.buffer[: value.length] for t in tensors(v)]
-    if isinstance(value, tuple | list):
-        return [t for v in value for t in tensors(v)]
-    return [value]
-
-
 FORMULAS = [formula(n) for n in (1, 5, 3, 8, 2, 6, 1)]
 
 
@@ -442,21 +393,6 @@ def summed(tree, w):
 
 
 @relay
-def grandchildren(formula, w):
-    match formula:
-        case Formula.Leaf(x):
-            return x @ w
-        case Formula.Twice(inner, _):
-            match inner:
-                case Formula.Twice(innermost, _):
-                    return grandchildren(innermost, w)
-                case _:
-                    return grandchildren(inner, w)
-        case Formula.Both(left, right):
-            return grandchildren(left, w) + grandchildren(right, w)
-
-
-@relay
 def wandering(formula, w):
     match formula:
         case Formula.Leaf(x):
@@ -470,12 +406,11 @@ def wandering(formula, w):
 CHILDREN = Nary.Inner(RANDOM.normal(size=3), [Nary.Inner(RANDOM.normal(size=3), []) for _ in range(3)])
 
 OBSTACLES: list[tuple[Any, tuple[Any, ...], str, str]] = [
-    (choosy, (FORMULAS[1], W), "a call is in a branch or loop", "choosy(inner, w) if scale"),
+    (doubtful, (FORMULAS[1], W), "a branch that depends on what another call gives", "right, w) if h.sum()"),
     (by_product, (FORMULAS[1], W, B), "a call changes a parameter by a product", "by_product(inner, w, context @ w)"),
     (in_turn, (FORMULAS[1], W, B), "what a call passes on depends on the result", "in_turn(right, w, in_turn("),
     (printing, (FORMULAS[1], W), "it does more than computing arrays", "print(x.sum())"),
     (summed, (CHILDREN, W), "it goes through a list of parts", "for child in children"),
-    (grandchildren, (FORMULAS[1], W), "it takes a part apart", "match inner"),
     (wandering, (FORMULAS[1], W), "a call is not on a field of the value", "wandering(Formula.Leaf("),
 ]
 
@@ -525,3 +460,21 @@ def test_a_program_for_all_shapes_of_trees() -> None:
     for trees in ([leaf, pair], [Formula.Both(pair, leaf)], [leaf] * 5):
         each(trees, W, B)
     assert len(each.programs()) == 1
+
+
+def test_a_recursion_that_is_called_itself() -> None:
+    """The function that a call enters, or that is differentiated, is a recursion."""
+    assert_same(last, chain(6), W)
+    assert_same(deeper, FORMULAS[3], W, np.asarray(1.5), B)
+    assert_same(rl.grad(norm, wrt=(0, 1)), FORMULAS[3], W)
+
+
+@relay
+def norm(formula, w):
+    match formula:
+        case Formula.Leaf(x):
+            return ((x @ w) ** 2).sum()
+        case Formula.Twice(inner, scale):
+            return norm(inner, w) * scale
+        case Formula.Both(left, right):
+            return np.sqrt(norm(left, w) + norm(right, w) ** 2)

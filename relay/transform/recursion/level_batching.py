@@ -19,23 +19,22 @@ been made, the recursion runs as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from itertools import chain, count
 
 import attrs
 
-from relay.errors import Span
 from relay.ir.expr import (
     Atom,
     Binding,
     Block,
     Call,
     Derivative,
+    Exit,
     Function,
     Global,
     Loop,
-    MakeTuple,
-    Match,
-    MatchArm,
+    LoopLabel,
     Module,
     Next,
     OpCall,
@@ -45,35 +44,31 @@ from relay.ir.expr import (
     StackLength,
     StackNew,
     Var,
-    Yield,
 )
-from relay.ir.rebuild import copy_block, map_blocks, rebind, rebuild_block
-from relay.ir.traverse import free_variables, walk
-from relay.ir.types import INT64, RefType, StackType, TensorType, TupleType, Type
-from relay.operator import Emitter, Value, lookup
+from relay.ir.rebuild import map_blocks, map_parts, rebind, rebuild_block
+from relay.ir.traverse import walk
+from relay.ir.types import INT64, RefType, StackType
+from relay.operator import Emitter, Value
 from relay.transform.analysis.loop_analysis import bound_in
-from relay.transform.core.rebuilding import map_bodies
+from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.loops.vectorization import Choice
 from relay.transform.module_pass import pass_about
+from relay.transform.recursion.level_groups import Groups, result_structure, result_tensors, result_types
 from relay.transform.recursion.level_schedule import (
-    Schedule,
     at,
     bound_dim,
     branch,
     element,
     for_loop,
-    items,
     length,
     local,
     number,
     push,
     put,
-    shared_arguments,
     write_schedule,
     zeros,
 )
 from relay.transform.recursion.structural_recursion import (
-    RecursionArm,
     StructuralRecursion,
     find_obstacles,
     find_recursions,
@@ -99,14 +94,15 @@ SMALLEST = 1024
 def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH, most_rows: int = MOST_ROWS) -> Module:
     """The module with recursions over data evaluated level by level, where their products have operands of at least
     `smallest` elements: `width` nodes in one call, unless there would be more than `most_rows` rows for each node."""
-    found = {
-        name: recursion
-        for recursion in find_recursions(module)
-        if recursion.work() >= smallest
-        for name in recursion.functions
-    }
+    found = _recursions(module, smallest)
     if not found:
         return module
+    entries = {module.entry, *(f.of for f in module.functions.values() if isinstance(f, Derivative))}.intersection(
+        found
+    )
+    if entries:
+        module = _with_outer_functions(module, entries)
+        found = _recursions(module, smallest)
     cells = any(isinstance(f, Derivative) for f in module.functions.values())
     options = _Options(width, most_rows, cells)
 
@@ -114,6 +110,45 @@ def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH
         return function.body if function.name in found else _Calls(found, module, options).block(function.body)
 
     return map_bodies(module, change)
+
+
+def _recursions(module: Module, smallest: int) -> dict[str, StructuralRecursion]:
+    """The functions of recursions with products of some size."""
+    recursions = [r for r in find_recursions(module) if r.work() >= smallest]
+    return {name: recursion for recursion in recursions for name in recursion.functions}
+
+
+def _with_outer_functions(module: Module, names: Set[str]) -> Module:
+    """The module with a function that only calls it in place of each of some functions, which are renamed: whoever
+    enters the module calls from outside, too."""
+    renamed = {name: _unused(f"{name}_inside", module) for name in names}
+
+    def atom(a: Atom) -> Atom:
+        return Global(renamed[a.name]) if isinstance(a, Global) and a.name in renamed else a
+
+    def block(body: Block) -> Block:
+        bindings = [rebind(b, map_parts(b.value, atom=atom, block=block)) for b in body.bindings]
+        return rebuild_block(body, bindings, body.terminator)
+
+    functions: dict[str, Function | Derivative] = {}
+    for name, function in map_bodies(module, lambda f: block(f.body)).functions.items():
+        if name not in renamed:
+            functions[name] = function
+            continue
+        assert isinstance(function, Function) and function.result is not None
+        parameters = tuple(Var(p.name, p.type, p.span) for p in function.parameters)
+        result, label = Var("result", function.result, function.span), LoopLabel(name)
+        call = Binding((result,), Call(Global(renamed[name]), parameters, function.span))
+        outer = Block((call,), Exit(label, (result,)))
+        f = function
+        functions[name] = Function(name, parameters, outer, label, f.result, f.signature, f.documentation, f.span)
+        functions[renamed[name]] = Function(renamed[name], f.parameters, f.body, f.label, f.result, span=f.span)
+    return with_functions(module, functions)
+
+
+def _unused(name: str, module: Module) -> str:
+    """A name that no function of a module has."""
+    return next(n for n in chain([name], (f"{name}{i}" for i in count(1))) if n not in module.functions)
 
 
 def recursion_choices(module: Module) -> list[Choice]:
@@ -131,8 +166,9 @@ def recursion_choices(module: Module) -> list[Choice]:
             text = "stays: it has no product of arrays of some size"
         else:
             text = "stays: its calls are in too many places"
-        for name in recursion.functions:
-            found.append(Choice(f"the recursion {name} {text}", module.functions[name].span))
+        for function in (module.functions[name] for name in recursion.functions):
+            assert isinstance(function, Function)
+            found.append(Choice(f"the recursion {function.label.name} {text}", function.span))
     return sorted(found, key=lambda choice: choice.span.line if choice.span is not None else 0)
 
 
@@ -238,7 +274,7 @@ class _Calls:
         results = self._all(out, name, first, roots)
         made: list[Binding] = []
         for place, binding in enumerate(calls):
-            found = _structure(out, function.result, iter([at(out, r, number(out, place)) for r in results]))
+            found = result_structure(out, function.result, iter([at(out, r, number(out, place)) for r in results]))
             made.append(Binding(binding.targets, found.atom))
         return [*out.all_bindings(), *made]
 
@@ -266,7 +302,7 @@ class _Calls:
                         body = Emitter(value.span)
                         index = body.value(loop.counter.index)
                         function = self.recursions[name].functions[name]
-                        found = _structure(body, function.result, iter([at(body, r, index) for r in made]))
+                        found = result_structure(body, function.result, iter([at(body, r, index) for r in made]))
                         bindings += [*body.all_bindings(), Binding(binding.targets, found.atom)]
                         continue
                 case _:
@@ -316,10 +352,10 @@ class _Calls:
         schedule = write_schedule(out, recursion, name, roots, arguments, options.width, options.cells)
         rows = out.number(schedule.rows, INT64)
         enough = rows.op("less_equal", schedule.count * options.most_rows)
-        leaves = _leaves(function.result)
+        leaves = result_types(function.result)
 
         def by_levels(body: Emitter) -> Sequence[Value]:
-            arrays = _Groups(schedule, arguments, recursion, call.span).write(body)[name]
+            arrays = Groups(schedule, arguments, recursion, call.span).write(body)[name]
 
             def collect(inner: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
                 place = at(inner, schedule.places, i)
@@ -334,177 +370,9 @@ class _Calls:
                 given = list(call.arguments)
                 given[function.position] = argument.atom
                 result = inner.bind(Call(call.function, tuple(given), call.span), function.result, "result")
-                return [put(inner, a, i, v) for a, v in zip(found, _parts(inner, result), strict=True)]
+                return [put(inner, a, i, v) for a, v in zip(found, result_tensors(inner, result), strict=True)]
 
             start = [zeros(body, (roots_dim, *t.shape), t) for t in leaves]
             return for_loop(body, _EACH, local(body, count), start, compute)
 
         return branch(out, enough, by_levels, by_nodes, "results")
-
-
-class _Groups:
-    """The loop over the groups of a schedule."""
-
-    def __init__(
-        self,
-        schedule: Schedule,
-        arguments: Mapping[int, Atom],
-        recursion: StructuralRecursion,
-        span: Span | None,
-    ) -> None:
-        self.schedule, self.arguments, self.recursion, self.span = schedule, arguments, recursion, span
-        self.names = list(recursion.functions)
-
-    def write(self, out: Emitter) -> dict[str, list[Value]]:
-        """The results of all tasks of each function: an array of all rows for each tensor of one result."""
-        start: list[Value] = []
-        for function in self.recursion.functions.values():
-            start += [zeros(out, (self.schedule.rows, *t.shape), t) for t in _leaves(function.result)]
-        groups = out.number(self.schedule.groups, INT64)
-
-        def group(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
-            kind = at(body, self.schedule.kinds, i)
-            return self._choose(body, 0, kind, i, state)
-
-        found = for_loop(out, "group", groups, start, group)
-        return self._by_function(found)
-
-    def _by_function(self, arrays: Sequence[Value]) -> dict[str, list[Value]]:
-        made, rest = {}, iter(arrays)
-        for name, function in self.recursion.functions.items():
-            made[name] = [next(rest) for _ in _leaves(function.result)]
-        return made
-
-    def _choose(self, out: Emitter, key: int, kind: Value, index: Value, state: Sequence[Value]) -> list[Value]:
-        arms = self.recursion.arms
-
-        def this(body: Emitter) -> list[Value]:
-            return self._arm(body, arms[key], local(body, index), [local(body, v) for v in state])
-
-        def go_on(body: Emitter) -> list[Value]:
-            return self._choose(body, key + 1, kind, index, [local(body, v) for v in state])
-
-        if key == len(arms) - 1:
-            return this(out)
-        return branch(out, local(out, kind) == key, this, go_on, "arrays")
-
-    def _arm(self, out: Emitter, arm: RecursionArm, index: Value, state: list[Value]) -> list[Value]:
-        """The arrays with the results of a group, by one arm."""
-        function = self.recursion.functions[arm.function]
-        members, firsts = at(out, self.schedule.members, index), at(out, self.schedule.firsts, index)
-        fields = {**self._fields(out, arm, members), **self._passed(out, arm, members)}
-        width = self.schedule.width
-        leaves = _leaves(function.result)
-        arrays = self._by_function(state)
-
-        def row(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-            mapping = shared_arguments(self.recursion, function, self.arguments)
-            for field, table in fields.items():
-                mapping[field] = at(body, table, i).atom
-            first = at(body, firsts, i) if arm.parts else None
-            for offset, part in enumerate(arm.parts):
-                assert first is not None
-                place = at(body, self.schedule.places, first + offset)
-                rows = iter([at(body, a, place) for a in arrays[part.function]])
-                result = self.recursion.functions[part.function].result
-                mapping[part.target] = _structure(body, result, rows).atom
-            block = copy_block(Block(arm.bindings, Yield((arm.result,))), mapping)
-            for binding in block.bindings:
-                body.emit(binding.targets, binding.value)
-            assert isinstance(block.terminator, Yield)
-            result_ = _parts(body, body.value(block.terminator.values[0], function.result))
-            return [put(body, a, i, v) for a, v in zip(found, result_, strict=True)]
-
-        start = [zeros(out, (width, *t.shape), t) for t in leaves]
-        new = for_loop(out, "member", number(out, width), start, row)
-        base = index * width
-        arrays[arm.function] = [
-            _with_rows(out, a, rows, base) for a, rows in zip(arrays[arm.function], new, strict=True)
-        ]
-        return [a for name in self.names for a in arrays[name]]
-
-    def _fields(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
-        """The tensors in the fields of a group's nodes, side by side."""
-        fields = [f for f in arm.fields if isinstance(f.type, TensorType) and _is_used(arm, f)]
-        if not fields:
-            return {}
-        function = self.recursion.functions[arm.function]
-        nodes = self.schedule.nodes[self.names.index(arm.function)]
-        start = [zeros(out, (self.schedule.width, *f.type.shape), f.type) for f in fields]  # type: ignore[union-attr,arg-type]
-
-        def read(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-            place = self._place(body, at(body, members, i))
-            node = element(body, local(body, nodes), place)
-            arms = []
-            for other in function.arms:
-                inner = Emitter(self.span)
-                variables = tuple(Var(f.name, f.type, f.span) for f in other.fields)
-                tables = found
-                if other is arm:
-                    own = [inner.value(variables[arm.fields.index(f)]) for f in fields]
-                    tables = [put(inner, t, i, v) for t, v in zip(found, own, strict=True)]
-                end = Yield(tuple(t.atom for t in tables))
-                arms.append(MatchArm(other.constructor, variables, Block(inner.all_bindings(), end)))
-            targets = tuple(Var("fields", t.type, self.span) for t in found)
-            body.emit(targets, Match(node.atom, tuple(arms), self.span))
-            return [body.value(t) for t in targets]
-
-        made = for_loop(out, "fields", number(out, self.schedule.width), start, read)
-        return dict(zip(fields, made, strict=True))
-
-    def _passed(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
-        """The values of parameters that calls change, for a group's nodes side by side."""
-        function, found = self.recursion.functions[arm.function], dict[Var, Value]()
-        for position in function.passed:
-            parameter, stack = function.parameters[position], self.schedule.passed[arm.function, position]
-            if not _is_used(arm, parameter):
-                continue
-            assert isinstance(parameter.type, TensorType)
-
-            def read(body: Emitter, i: Value, table: list[Value], stack: Value = stack) -> Sequence[Value]:
-                place = self._place(body, at(body, members, i))
-                return [put(body, table[0], i, element(body, local(body, stack), place))]
-
-            start = zeros(out, (self.schedule.width, *parameter.type.shape), parameter.type)
-            (found[parameter],) = for_loop(out, "passed", number(out, self.schedule.width), [start], read)
-        return found
-
-    def _place(self, out: Emitter, task: Value) -> Value:
-        """The number of a task among those of its function."""
-        if self.schedule.visits is None:
-            return task
-        return items(out, element(out, local(out, self.schedule.visits), task))[1]
-
-
-def _is_used(arm: RecursionArm, field: Var) -> bool:
-    return field in free_variables(Block(arm.bindings, Yield((arm.result,))))
-
-
-def _with_rows(out: Emitter, array: Value, rows: Value, base: Value) -> Value:
-    """An array with some of its rows, from a place on, replaced."""
-    starts = [base, *(number(out, 0) for _ in range(array.ndim - 1))]
-    first = out.call(lookup("stack"), starts, {"axis": 0})
-    return array.op("dynamic_update_slice", rows, first)
-
-
-def _leaves(type_: Type) -> list[TensorType]:
-    """The types of the tensors in a result."""
-    if isinstance(type_, TupleType):
-        return [leaf for item in type_.items for leaf in _leaves(item)]
-    assert isinstance(type_, TensorType)
-    return [type_]
-
-
-def _parts(out: Emitter, value: Value) -> list[Value]:
-    """The tensors in a result."""
-    if isinstance(value.type, TupleType):
-        return [leaf for item in out.components(value) for leaf in _parts(out, item)]
-    return [value]
-
-
-def _structure(out: Emitter, type_: Type, leaves: Iterator[Value]) -> Value:
-    """A result of these tensors."""
-    if isinstance(type_, TupleType):
-        parts = [_structure(out, item, leaves) for item in type_.items]
-        return out.bind(MakeTuple(tuple(p.atom for p in parts), out.span), type_, "whole")
-    return next(leaves)

@@ -51,7 +51,8 @@ from relay.ir.expr import (
 from relay.ir.rebuild import copy_block
 from relay.ir.types import INT64, RefType, StackType, TensorType, TupleType, Type, scalar
 from relay.operator import Emitter, Value, lookup
-from relay.transform.recursion.structural_recursion import Part, RecursiveFunction, StructuralRecursion
+from relay.transform.recursion.recursion_arms import Case, Condition, Decision, Part, RecursionArm
+from relay.transform.recursion.structural_recursion import RecursiveFunction, StructuralRecursion
 
 _NUMBER = scalar(INT64)
 _TASK = TupleType((_NUMBER, _NUMBER, _NUMBER))
@@ -400,29 +401,58 @@ class _Walk:
             for number_, (name, i) in enumerate(self.passed)
             if name == function.name
         }
-        arms = []
-        for arm in function.arms:
-            body = Emitter(out.span)
-            fields = tuple(Var(f.name, f.type, f.span) for f in arm.fields)
-            mapping = {**shared_arguments(self.recursion, function, self.arguments), **given}
-            mapping.update(zip(arm.fields, fields, strict=True))
-            tasks, *rest = (local(body, v) for v in state)
-            first = length(body, rest[0])
-            entry = (number(body, self.keys[arm]).atom, first.atom, number(body, len(arm.parts)).atom)
-            tasks = push(body, tasks, body.bind(MakeTuple(entry, out.span), _TASK, "task"))
-            for part in arm.parts:
-                target = self.numbers[part.function]
-                position = offset - 1 + target
-                if self.several:
-                    rest[0] = push(body, rest[0], self._pair(body, target, length(body, rest[position])))
-                rest[position] = push(body, rest[position], body.value(fields[part.field]))
-                for place_, value in self._passed_on(body, part, mapping):
-                    rest[stacks - 1 + place_] = push(body, rest[stacks - 1 + place_], value)
-            end = Yield(tuple(v.atom for v in (tasks, *rest)))
-            arms.append(MatchArm(arm.constructor, fields, Block(body.all_bindings(), end)))
-        targets = tuple(Var("state", v.type, out.span) for v in state)
-        out.emit(targets, Match(node.atom, tuple(arms), out.span))
-        return [out.value(t) for t in targets]
+        mapping = {**shared_arguments(self.recursion, function, self.arguments), **given}
+        mapping[function.parameters[function.position]] = node.atom
+        return self._decide(out, function.decision, mapping, state)
+
+    def _decide(self, out: Emitter, decision: Decision, mapping: Mapping[Var, Atom], state: list[Value]) -> list[Value]:
+        """The state after a visit, from a decision on."""
+        match decision:
+            case RecursionArm():
+                return self._add_task(out, decision, mapping, state)
+            case Condition(before, condition, then, orelse):
+                block = copy_block(Block(before, Yield((condition,))), mapping)
+                for binding in block.bindings:
+                    out.emit(binding.targets, binding.value)
+                assert isinstance(block.terminator, Yield)
+
+                def go_on(body: Emitter, inner: Decision) -> list[Value]:
+                    return self._decide(body, inner, mapping, [local(body, v) for v in state])
+
+                holds = out.value(block.terminator.values[0])
+                return branch(out, holds, lambda b: go_on(b, then), lambda b: go_on(b, orelse), "state")
+            case Case(value, inner):
+                arms = []
+                for known, following in inner:
+                    body = Emitter(out.span)
+                    fields = tuple(Var(f.name, f.type, f.span) for f in known.fields)
+                    names = {**mapping, **dict(zip(known.fields, fields, strict=True))}
+                    found = self._decide(body, following, names, [local(body, v) for v in state])
+                    end = Yield(tuple(v.atom for v in found))
+                    arms.append(MatchArm(known.constructor, fields, Block(body.all_bindings(), end)))
+                targets = tuple(Var("state", v.type, out.span) for v in state)
+                out.emit(targets, Match(mapping[value], tuple(arms), out.span))
+                return [out.value(t) for t in targets]
+
+    def _add_task(
+        self, out: Emitter, arm: RecursionArm, mapping: Mapping[Var, Atom], state: list[Value]
+    ) -> list[Value]:
+        """The state with a task for an arm, and its parts."""
+        offset = 2 if self.several else 1
+        stacks = offset + len(self.functions)
+        tasks, *rest = state
+        first = length(out, rest[0])
+        entry = (number(out, self.keys[arm]).atom, first.atom, number(out, len(arm.parts)).atom)
+        tasks = push(out, tasks, out.bind(MakeTuple(entry, out.span), _TASK, "task"))
+        for part in arm.parts:
+            target = self.numbers[part.function]
+            position = offset - 1 + target
+            if self.several:
+                rest[0] = push(out, rest[0], self._pair(out, target, length(out, rest[position])))
+            rest[position] = push(out, rest[position], out.value(mapping[arm.fields[part.field]]))
+            for place, value in self._passed_on(out, part, mapping):
+                rest[stacks - 1 + place] = push(out, rest[stacks - 1 + place], value)
+        return [tasks, *rest]
 
     def _passed_on(self, out: Emitter, part: Part, mapping: Mapping[Var, Atom]) -> list[tuple[int, Value]]:
         """The values of the parameters that a call changes, with the places of their stacks."""

@@ -23,7 +23,6 @@ from relay.ir.expr import (
     Block,
     Call,
     Constant,
-    Dead,
     Exit,
     Extent,
     Function,
@@ -35,69 +34,50 @@ from relay.ir.expr import (
     Module,
     OpCall,
     Project,
-    Terminator,
     Var,
     Yield,
 )
-from relay.ir.rebuild import copy_block, copy_function, map_blocks, substitute
+from relay.ir.rebuild import copy_function
 from relay.ir.sizes.data_dependent import bound_dims
 from relay.ir.traverse import all_blocks, free_variables, operands, walk
 from relay.ir.types import DataType, RefType, StackType, TensorType, TupleType, Type
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.loop_analysis import elements, likely
+from relay.transform.recursion.recursion_arms import (
+    Constructed,
+    Decision,
+    Obstacle,
+    Part,
+    RecursionArm,
+    decision_arms,
+    find_decisions,
+    has_product,
+    holds,
+    known_fields,
+    needed_before,
+)
 
 _STRAIGHT = (OpCall, Var, Constant, MakeTuple, Project, Extent, Assert, If, Loop)
 
 
 @attrs.frozen(eq=False)
-class Part:
-    """A call of a function on a field: `field` is the field's position, `target` what the call binds. `arguments` are
-    all of the call; `before` computes those that are not parameters."""
-
-    field: int
-    function: str
-    target: Var
-    arguments: tuple[Atom, ...]
-    before: tuple[Binding, ...]
-
-
-@attrs.frozen(eq=False)
-class RecursionArm:
-    """The part of a function for one constructor.
-
-    Attributes:
-        function: the name of the function.
-        constructor: the name of the constructor.
-        position: that of the constructor in its data type.
-        fields: a variable for each field.
-        parts: the calls on fields, in order.
-        bindings: everything else, in order.
-        result: what the function returns.
-    """
-
-    function: str
-    constructor: str
-    position: int
-    fields: tuple[Var, ...]
-    parts: tuple[Part, ...]
-    bindings: tuple[Binding, ...]
-    result: Atom
-
-
-@attrs.frozen(eq=False)
 class RecursiveFunction:
-    """A function of a recursion: the position of the parameter that it takes apart, the other parameters of the copy of
-    which the arms are made, and the arms in the order of the constructors. `passed`: the positions of the parameters
-    that calls change."""
+    """A function of a recursion: the position of the parameter that it takes apart, the parameters of the copy of which
+    the arms are made, and the decisions between these. `passed`: the positions of the parameters that calls change."""
 
     name: str
     position: int
     data: DataType
     result: Type
     parameters: tuple[Var, ...]
-    arms: tuple[RecursionArm, ...]
+    decision: Decision
     passed: tuple[int, ...] = ()
+
+    @property
+    def arms(self) -> tuple[RecursionArm, ...]:
+        """The arms, in order."""
+        return tuple(decision_arms(self.decision))
 
 
 @attrs.frozen(eq=False)
@@ -122,14 +102,6 @@ class StructuralRecursion:
                 if isinstance(call, OpCall) and lookup(call.operator).pattern is Pattern.OUTPUT_FUSABLE:
                     sizes += [likely(size) for a in call.arguments if (size := elements(a)) is not None]
         return max(sizes)
-
-
-class Obstacle(Exception):
-    """The reason why functions are no structural recursion, and its place."""
-
-    def __init__(self, text: str, span: Span | None) -> None:
-        super().__init__(text)
-        self.span = span
 
 
 def find_recursions(module: Module) -> list[StructuralRecursion]:
@@ -209,17 +181,12 @@ def _check_passed(functions: Mapping[str, RecursiveFunction], classes: _Classes)
             if likely(size) > MOST_PASSED:
                 raise Obstacle(f"a call changes the parameter {parameter.name}, which is large", span)
         for arm in function.arms:
-            targets = {part.target for part in arm.parts}
             for part in arm.parts:
-                block = Block(part.before, Yield(tuple(part.arguments[i] for i in functions[part.function].passed)))
-                span = arm.parts[0].target.span
-                if targets.intersection(free_variables(block)):
-                    raise Obstacle(
-                        "what a call passes on depends on the result of another one", part.target.span or span
-                    )
-                operators = [lookup(b.value.operator) for b in walk(block) if isinstance(b.value, OpCall)]
-                if any(operator.pattern is Pattern.OUTPUT_FUSABLE for operator in operators):
-                    raise Obstacle("a call changes a parameter by a product", part.target.span or span)
+                span = part.target.span or arm.parts[0].target.span
+                if holds(part.before, Call):
+                    raise Obstacle("what a call passes on depends on the result of another one", span)
+                if has_product(part.before):
+                    raise Obstacle("a call changes a parameter by a product", span)
 
 
 def _data_position(function: Function) -> int:
@@ -227,12 +194,14 @@ def _data_position(function: Function) -> int:
     loops = [b.value for b in function.body.bindings if isinstance(b.value, Loop)]
     if any(isinstance(b.value, Match) for loop in loops for b in loop.body.bindings):
         raise Obstacle("it ends with a call of itself, so that it is a loop", loops[0].span or function.span)
-    matches = [b.value for b in function.body.bindings if isinstance(b.value, Match)]
-    if not matches:
-        raise Obstacle("it takes no parameter apart at its beginning", function.span)
-    if len(matches) > 1 or matches[0].value not in function.parameters:
-        raise Obstacle("it takes more apart than one of its parameters", matches[-1].span or function.span)
-    return function.parameters.index(matches[0].value)
+    matches = [b.value for b in walk(function.body) if isinstance(b.value, Match)]
+    found = [m for m in matches if m.value in function.parameters]
+    if not found:
+        raise Obstacle("it takes no parameter apart", function.span)
+    other = next((m for m in found if m.value is not found[0].value), None)
+    if other is not None:
+        raise Obstacle("it takes more apart than one of its parameters", other.span or function.span)
+    return function.parameters.index(found[0].value)
 
 
 def _is_of_tensors(type_: Type | None) -> bool:
@@ -289,58 +258,29 @@ class _Arms:
     def function(self) -> RecursiveFunction:
         """The function. Raises Obstacle if it does something else."""
         function = self.function_
-        number = next(i for i, b in enumerate(function.body.bindings) if isinstance(b.value, Match))
-        binding = function.body.bindings[number]
-        assert isinstance(binding.value, Match) and isinstance(self.data.type, DataType) and function.result is not None
-        before, after = function.body.bindings[:number], function.body.bindings[number + 1 :]
-        tail = Block(after, function.body.terminator)
-        arms = []
-        for match_arm in binding.value.arms:
-            self._check_parts(match_arm.body, match_arm.fields)
-            whole = self._join(match_arm.body, binding.targets, tail)
-            # the parts before and after the `match` are in each arm, so each has a copy with variables of its own
-            block, fields = _copy(_without_aliases((*before, *whole.bindings), whole.terminator), match_arm.fields)
-            position = self.data.type.definition.index(match_arm.constructor)
-            arms.append(self._arm(match_arm.constructor, position, fields, block))
-        arms.sort(key=lambda a: a.position)
+        assert isinstance(self.data.type, DataType) and function.result is not None
+        decision = find_decisions(function, self.data, self._arm)
         return RecursiveFunction(
-            function.name, self.place, self.data.type, function.result, function.parameters, tuple(arms)
+            function.name, self.place, self.data.type, function.result, function.parameters, decision
         )
 
-    def _join(self, body: Block, targets: Sequence[Var], tail: Block) -> Block:
-        """The function from one arm on, as a block that ends with its result."""
-        body = _with_one_end(body, self.function_)
-        match body.terminator:
-            case Exit(label) if label is self.function_.label:
-                return body
-            case Yield(values):
-                joins = tuple(Binding((t,), v) for t, v in zip(targets, values, strict=True))
-                rest = _with_one_end(tail, self.function_)
-                return Block((*body.bindings, *joins, *rest.bindings), rest.terminator)
-            case _:
-                raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
-
-    def _arm(self, constructor: str, position: int, fields: tuple[Var, ...], block: Block) -> RecursionArm:
+    def _arm(self, known: Sequence[Constructed], block: Block) -> RecursionArm:
+        fields, end = known_fields(known), block.terminator
         self._check_parts(block, fields)
-        end = block.terminator
-        if not isinstance(end, Exit) or end.label is not self.function_.label:
-            raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
+        assert isinstance(end, Exit)
         for field in fields:
             if isinstance(field.type, TensorType) and ANY in field.type.shape:
                 raise Obstacle(f"the shape of the field {field.name} is not known", field.span or self.function_.span)
         parts: list[Part] = []
         rest: list[Binding] = []
-        for binding in block.bindings:
+        for number, binding in enumerate(block.bindings):
             call = binding.value
             if isinstance(call, Call):
-                parts.append(self._part(call, binding.targets[0], fields, rest))
+                parts.append(self._part(call, binding.targets[0], fields, block.bindings[:number]))
             else:
                 rest.append(binding)
-        body = Block(tuple(rest), end)
-        self._check_rest(body, fields)
-        return RecursionArm(
-            self.function_.name, constructor, position, fields, tuple(parts), tuple(rest), end.values[0]
-        )
+        self._check_rest(Block(tuple(rest), end), fields)
+        return RecursionArm(self.function_.name, tuple(known), tuple(parts), tuple(rest), end.values[0])
 
     def _check_parts(self, body: Block, fields: Sequence[Var]) -> None:
         """Raise Obstacle if an arm looks into fields that are data or lists."""
@@ -348,8 +288,8 @@ class _Arms:
             value, span = binding.value, getattr(binding.value, "span", None) or self.function_.span
             if not isinstance(value, Call) and any(a in fields and _holds_list(a) for a in operands(value)):
                 raise Obstacle("it goes through a list of parts", span)
-            if isinstance(value, Match) and value.value in fields:
-                raise Obstacle("it takes a part apart, which only the call for that part may do", span)
+            if isinstance(value, Match):
+                raise Obstacle("it takes a part apart in a loop, or depending on what a call gives", span)
 
     def _check_rest(self, body: Block, fields: Sequence[Var]) -> None:
         """Raise Obstacle if what an arm does besides its calls is more than operators, branches and loops."""
@@ -357,7 +297,7 @@ class _Arms:
         for binding in walk(body):
             span = getattr(binding.value, "span", None) or self.function_.span
             if isinstance(binding.value, Call):
-                raise Obstacle("a call is in a branch or loop", span)
+                raise Obstacle("a call is in a loop", span)
             if not isinstance(binding.value, _STRAIGHT):
                 raise Obstacle("it does more than computing arrays", span)
         if data.intersection(free_variables(body)):
@@ -375,6 +315,7 @@ class _Arms:
         if argument not in fields:
             raise Obstacle("a call is not on a field of the value", call.span)
         parameters = self.function_.parameters
+        changed: list[Atom] = []
         for i, other in enumerate(call.arguments):
             if i == self.positions[name]:
                 continue
@@ -382,18 +323,8 @@ class _Arms:
                 self.classes.join((name, i), (self.function_.name, parameters.index(other)))
             else:
                 self.classes.change((name, i), call.span)
-        return Part(fields.index(argument), name, target, call.arguments, _needed_for(call.arguments, before))
-
-
-def _needed_for(atoms: Sequence[Atom], bindings: Sequence[Binding]) -> tuple[Binding, ...]:
-    """Those of some bindings that compute atoms."""
-    wanted: set[Var] = {atom for atom in atoms if isinstance(atom, Var)}
-    found: list[Binding] = []
-    for binding in reversed(bindings):
-        if wanted.intersection(binding.targets):
-            found.append(binding)
-            wanted.update(free_variables(Block((binding,), Yield(()))))
-    return tuple(reversed(found))
+                changed.append(other)
+        return Part(fields.index(argument), name, target, call.arguments, needed_before(changed, before))
 
 
 def _holds_list(atom: Atom) -> bool:
@@ -405,48 +336,3 @@ def _holds_list(atom: Atom) -> bool:
 
 def _inner(body: Block) -> list[Block]:
     return [b for b in all_blocks(body) if b is not body]
-
-
-def _copy(block: Block, fields: Sequence[Var]) -> tuple[Block, tuple[Var, ...]]:
-    """A copy of a block with fresh variables, those of the fields among them."""
-    made = tuple(Var(f.name, f.type, f.span) for f in fields)
-    return copy_block(block, dict(zip(fields, made, strict=True))), made
-
-
-def _without_aliases(bindings: Sequence[Binding], end: Terminator) -> Block:
-    """A block without other names for variables."""
-    names: dict[Var, Atom] = {}
-    kept = []
-    for binding in bindings:
-        if isinstance(binding.value, Var):
-            names[binding.targets[0]] = names.get(binding.value, binding.value)
-        else:
-            kept.append(binding)
-    return substitute(Block(tuple(kept), end), names)
-
-
-def _with_one_end(block: Block, function: Function) -> Block:
-    """A block that ends with a branch all of whose arms return, as one that returns what the branch yields."""
-    if not isinstance(block.terminator, Dead) or not block.bindings:
-        return block
-    last = block.bindings[-1]
-    if not isinstance(last.value, If):
-        return block
-    result = Var("result", function.result, last.value.span)
-    conditions = {arm.condition for arm in last.value.arms}
-    failed = False
-
-    def arm(body: Block) -> Block:
-        nonlocal failed
-        if body in conditions:
-            return body
-        made = _with_one_end(body, function)
-        if not isinstance(made.terminator, Exit) or made.terminator.label is not function.label:
-            failed = True
-            return body
-        return Block(made.bindings, Yield(made.terminator.values))
-
-    branch = map_blocks(last.value, arm)
-    if failed:
-        return block
-    return Block((*block.bindings[:-1], Binding((result,), branch)), Exit(function.label, (result,)))

@@ -1,0 +1,221 @@
+"""Groups of a schedule: the loop that computes all tasks of a structural recursion, a group of nodes at a time.
+
+    for each group:  fields, states of parts = those of its nodes, side by side
+                     for each node of it: the arm, with states of parts in place of calls
+                     the rows of the group = the results
+
+The loop over the nodes of a group is left to loop vectorization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from relay.errors import Span
+from relay.ir.expr import Atom, Block, MakeTuple, Match, MatchArm, Var, Yield
+from relay.ir.rebuild import copy_block
+from relay.ir.traverse import free_variables
+from relay.ir.types import INT64, DataType, TensorType, TupleType, Type
+from relay.operator import Emitter, Value, lookup
+from relay.transform.recursion.level_schedule import (
+    Schedule,
+    at,
+    branch,
+    element,
+    for_loop,
+    items,
+    local,
+    number,
+    put,
+    shared_arguments,
+    zeros,
+)
+from relay.transform.recursion.recursion_arms import Constructed, RecursionArm
+from relay.transform.recursion.structural_recursion import StructuralRecursion
+
+_Write: TypeAlias = Callable[[Emitter, Mapping[Var, Atom], list[Value]], Sequence[Value]]
+
+
+class Groups:
+    """The loop over the groups of a schedule."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        arguments: Mapping[int, Atom],
+        recursion: StructuralRecursion,
+        span: Span | None,
+    ) -> None:
+        self.schedule, self.arguments, self.recursion, self.span = schedule, arguments, recursion, span
+        self.names = list(recursion.functions)
+
+    def write(self, out: Emitter) -> dict[str, list[Value]]:
+        """The results of all tasks of each function: an array of all rows for each tensor of one result."""
+        start: list[Value] = []
+        for function in self.recursion.functions.values():
+            start += [zeros(out, (self.schedule.rows, *t.shape), t) for t in result_types(function.result)]
+        groups = out.number(self.schedule.groups, INT64)
+
+        def group(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
+            kind = at(body, self.schedule.kinds, i)
+            return self._choose(body, 0, kind, i, state)
+
+        found = for_loop(out, "group", groups, start, group)
+        return self._by_function(found)
+
+    def _by_function(self, arrays: Sequence[Value]) -> dict[str, list[Value]]:
+        made, rest = {}, iter(arrays)
+        for name, function in self.recursion.functions.items():
+            made[name] = [next(rest) for _ in result_types(function.result)]
+        return made
+
+    def _choose(self, out: Emitter, key: int, kind: Value, index: Value, state: Sequence[Value]) -> list[Value]:
+        arms = self.recursion.arms
+
+        def this(body: Emitter) -> list[Value]:
+            return self._arm(body, arms[key], local(body, index), [local(body, v) for v in state])
+
+        def go_on(body: Emitter) -> list[Value]:
+            return self._choose(body, key + 1, kind, index, [local(body, v) for v in state])
+
+        if key == len(arms) - 1:
+            return this(out)
+        return branch(out, local(out, kind) == key, this, go_on, "arrays")
+
+    def _arm(self, out: Emitter, arm: RecursionArm, index: Value, state: list[Value]) -> list[Value]:
+        """The arrays with the results of a group, by one arm."""
+        function = self.recursion.functions[arm.function]
+        members, firsts = at(out, self.schedule.members, index), at(out, self.schedule.firsts, index)
+        fields = {**self._fields(out, arm, members), **self._passed(out, arm, members)}
+        width = self.schedule.width
+        leaves = result_types(function.result)
+        arrays = self._by_function(state)
+
+        def row(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
+            mapping = shared_arguments(self.recursion, function, self.arguments)
+            for field, table in fields.items():
+                mapping[field] = at(body, table, i).atom
+            first = at(body, firsts, i) if arm.parts else None
+            for offset, part in enumerate(arm.parts):
+                assert first is not None
+                place = at(body, self.schedule.places, first + offset)
+                rows = iter([at(body, a, place) for a in arrays[part.function]])
+                result = self.recursion.functions[part.function].result
+                mapping[part.target] = result_structure(body, result, rows).atom
+            block = copy_block(Block(arm.bindings, Yield((arm.result,))), mapping)
+            for binding in block.bindings:
+                body.emit(binding.targets, binding.value)
+            assert isinstance(block.terminator, Yield)
+            result_ = result_tensors(body, body.value(block.terminator.values[0], function.result))
+            return [put(body, a, i, v) for a, v in zip(found, result_, strict=True)]
+
+        start = [zeros(out, (width, *t.shape), t) for t in leaves]
+        new = for_loop(out, "member", number(out, width), start, row)
+        base = index * width
+        arrays[arm.function] = [
+            _with_rows(out, a, rows, base) for a, rows in zip(arrays[arm.function], new, strict=True)
+        ]
+        return [a for name in self.names for a in arrays[name]]
+
+    def _fields(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
+        """The tensors in the fields of a group's nodes, side by side."""
+        fields = [f for f in arm.fields if isinstance(f.type, TensorType) and _is_used(arm, f)]
+        if not fields:
+            return {}
+        function, nodes = self.recursion.functions[arm.function], self.schedule.nodes[self.names.index(arm.function)]
+        parameter = function.parameters[function.position]
+        last = max(n for n, known in enumerate(arm.known) if set(fields).intersection(known.fields))
+
+        def read(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
+            node = element(body, local(body, nodes), self._place(body, at(body, members, i)))
+
+            def write(inner: Emitter, names: Mapping[Var, Atom], tables: list[Value]) -> Sequence[Value]:
+                own = [inner.value(names[f]) for f in fields]
+                return [put(inner, t, local(inner, i), v) for t, v in zip(tables, own, strict=True)]
+
+            return _take_apart(body, arm.known[: last + 1], {parameter: node.atom}, found, write)
+
+        start = [zeros(out, (self.schedule.width, *f.type.shape), f.type) for f in fields]  # type: ignore[union-attr,arg-type]
+        made = for_loop(out, "fields", number(out, self.schedule.width), start, read)
+        return dict(zip(fields, made, strict=True))
+
+    def _passed(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
+        """The values of parameters that calls change, for a group's nodes side by side."""
+        function, found = self.recursion.functions[arm.function], dict[Var, Value]()
+        for position in function.passed:
+            parameter, stack = function.parameters[position], self.schedule.passed[arm.function, position]
+            if not _is_used(arm, parameter):
+                continue
+            assert isinstance(parameter.type, TensorType)
+
+            def read(body: Emitter, i: Value, table: list[Value], stack: Value = stack) -> Sequence[Value]:
+                place = self._place(body, at(body, members, i))
+                return [put(body, table[0], i, element(body, local(body, stack), place))]
+
+            start = zeros(out, (self.schedule.width, *parameter.type.shape), parameter.type)
+            (found[parameter],) = for_loop(out, "passed", number(out, self.schedule.width), [start], read)
+        return found
+
+    def _place(self, out: Emitter, task: Value) -> Value:
+        """The number of a task among those of its function."""
+        if self.schedule.visits is None:
+            return task
+        return items(out, element(out, local(out, self.schedule.visits), task))[1]
+
+
+def _is_used(arm: RecursionArm, field: Var) -> bool:
+    return field in free_variables(Block(arm.bindings, Yield((arm.result,))))
+
+
+def _with_rows(out: Emitter, array: Value, rows: Value, base: Value) -> Value:
+    """An array with some of its rows, from a place on, replaced."""
+    starts = [base, *(number(out, 0) for _ in range(array.ndim - 1))]
+    first = out.call(lookup("stack"), starts, {"axis": 0})
+    return array.op("dynamic_update_slice", rows, first)
+
+
+def _take_apart(
+    out: Emitter, known: Sequence[Constructed], names: Mapping[Var, Atom], state: list[Value], write: _Write
+) -> list[Value]:
+    """The state after `write`, which gets the fields of values whose constructors are known; `names` has the values."""
+    if not known:
+        return list(write(out, names, state))
+    first, *others = known
+    assert isinstance(first.value.type, DataType)
+    arms = []
+    for constructor in first.value.type.definition.constructors:
+        inner = Emitter(out.span)
+        fields = tuple(Var("field", type_, out.span) for type_ in constructor.fields)
+        found = [local(inner, v) for v in state]
+        if constructor.name == first.constructor:
+            here = {**names, **dict(zip(first.fields, fields, strict=True))}
+            found = _take_apart(inner, others, here, found, write)
+        end = Yield(tuple(v.atom for v in found))
+        arms.append(MatchArm(constructor.name, fields, Block(inner.all_bindings(), end)))
+    targets = tuple(Var("fields", v.type, out.span) for v in state)
+    out.emit(targets, Match(names[first.value], tuple(arms), out.span))
+    return [out.value(t) for t in targets]
+
+
+def result_types(type_: Type) -> list[TensorType]:
+    """The types of the tensors in a result."""
+    if isinstance(type_, TupleType):
+        return [leaf for item in type_.items for leaf in result_types(item)]
+    assert isinstance(type_, TensorType)
+    return [type_]
+
+
+def result_tensors(out: Emitter, value: Value) -> list[Value]:
+    """The tensors in a result."""
+    if isinstance(value.type, TupleType):
+        return [leaf for item in out.components(value) for leaf in result_tensors(out, item)]
+    return [value]
+
+
+def result_structure(out: Emitter, type_: Type, leaves: Iterator[Value]) -> Value:
+    """A result of these tensors."""
+    if isinstance(type_, TupleType):
+        parts = [result_structure(out, item, leaves) for item in type_.items]
+        return out.bind(MakeTuple(tuple(p.atom for p in parts), out.span), type_, "whole")
+    return next(leaves)
