@@ -47,7 +47,7 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import map_blocks, map_parts, rebind, rebuild_block
 from relay.ir.traverse import walk
-from relay.ir.types import INT64, RefType, StackType
+from relay.ir.types import INT64, RefType, StackType, Type
 from relay.operator import Emitter, Value
 from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies, with_functions
@@ -244,7 +244,8 @@ class _Calls:
             argument = call.arguments[position]
             key = (name, *(a for i, a in enumerate(call.arguments) if i != position))
             first = last.get(key)
-            if first is not None and isinstance(argument, Var) and made.get(argument, -1) < places[first]:
+            is_made = isinstance(argument, Var) and first is not None and made.get(argument, -1) < places[first]
+            if first is not None and is_made and not self._may_change(name):
                 groups[first].append(binding)
             else:
                 groups[binding], last[key], places[binding] = [binding], binding, place
@@ -325,6 +326,12 @@ class _Calls:
             count = value.arguments[0]
         return False
 
+    def _may_change(self, name: str, roots: Type | None = None) -> bool:
+        """True if a list of roots, or one in a value that a function goes through, may get other elements."""
+        arms = self.recursions[name].arms
+        lists = [roots, *(arm.fields[part.field].type for arm in arms for part in arm.lists)]
+        return any(isinstance(type_, StackType) and type_.element in self.written for type_ in lists)
+
     def _hoisted(
         self, before: Emitter, name: str, call: Call, elements: Mapping[Var, Atom], inside: set[Var]
     ) -> list[Value] | None:
@@ -335,7 +342,7 @@ class _Calls:
         others = [a for i, a in enumerate(call.arguments) if i != position]
         if not isinstance(stack, Var) or stack in inside or any(a in inside for a in others):
             return None
-        if any(type_ == stack.type.element for type_ in self.written if isinstance(stack.type, StackType)):
+        if self._may_change(name, stack.type):
             return None  # it may be another one in a later round
         return self._all(before, name, call, before.value(stack))
 
@@ -352,13 +359,15 @@ class _Calls:
         schedule = write_schedule(out, recursion, name, roots, arguments, options.width, options.cells)
         rows = out.number(schedule.rows, INT64)
         enough = rows.op("less_equal", schedule.count * options.most_rows)
+        if schedule.is_small is not None:
+            enough = enough.op("logical_and", schedule.is_small)
         leaves = result_types(function.result)
 
         def by_levels(body: Emitter) -> Sequence[Value]:
             arrays = Groups(schedule, arguments, recursion, call.span).write(body)[name]
 
             def collect(inner: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-                place = at(inner, schedule.places, i)
+                place = at(inner, schedule.arrays.places, i)
                 return [put(inner, a, i, at(inner, b, place)) for a, b in zip(found, arrays, strict=True)]
 
             start = [zeros(body, (roots_dim, *t.shape), t) for t in leaves]

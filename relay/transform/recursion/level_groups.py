@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from relay.errors import Span
-from relay.ir.expr import Atom, Block, MakeTuple, Match, MatchArm, Var, Yield
+from relay.ir.expr import Atom, Binding, Block, MakeTuple, Match, MatchArm, StackGet, Var, Yield
 from relay.ir.rebuild import copy_block
 from relay.ir.traverse import free_variables
-from relay.ir.types import INT64, DataType, TensorType, TupleType, Type
+from relay.ir.types import INT64, DataType, StackType, TensorType, TupleType, Type
 from relay.operator import Emitter, Value, lookup
 from relay.transform.recursion.level_schedule import (
     Schedule,
@@ -25,13 +25,15 @@ from relay.transform.recursion.level_schedule import (
     element,
     for_loop,
     items,
+    length,
     local,
     number,
     put,
     shared_arguments,
     zeros,
 )
-from relay.transform.recursion.recursion_arms import Constructed, RecursionArm
+from relay.transform.recursion.list_parts import map_results
+from relay.transform.recursion.recursion_arms import Constructed, Part, RecursionArm
 from relay.transform.recursion.structural_recursion import StructuralRecursion
 
 _Write: TypeAlias = Callable[[Emitter, Mapping[Var, Atom], list[Value]], Sequence[Value]]
@@ -58,7 +60,7 @@ class Groups:
         groups = out.number(self.schedule.groups, INT64)
 
         def group(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
-            kind = at(body, self.schedule.kinds, i)
+            kind = at(body, self.schedule.arrays.kinds, i)
             return self._choose(body, 0, kind, i, state)
 
         found = for_loop(out, "group", groups, start, group)
@@ -86,24 +88,27 @@ class Groups:
     def _arm(self, out: Emitter, arm: RecursionArm, index: Value, state: list[Value]) -> list[Value]:
         """The arrays with the results of a group, by one arm."""
         function = self.recursion.functions[arm.function]
-        members, firsts = at(out, self.schedule.members, index), at(out, self.schedule.firsts, index)
+        members, firsts = at(out, self.schedule.arrays.members, index), at(out, self.schedule.arrays.firsts, index)
         fields = {**self._fields(out, arm, members), **self._passed(out, arm, members)}
         width = self.schedule.width
         leaves = result_types(function.result)
         arrays = self._by_function(state)
+        lengths = self._length(out, arm, index)
 
         def row(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
             mapping = shared_arguments(self.recursion, function, self.arguments)
             for field, table in fields.items():
                 mapping[field] = at(body, table, i).atom
-            first = at(body, firsts, i) if arm.parts else None
+            mapping.update((variable, value.atom) for variable, value in lengths.items())
+            first = at(body, firsts, i) if arm.parts or arm.lists else None
             for offset, part in enumerate(arm.parts):
                 assert first is not None
-                place = at(body, self.schedule.places, first + offset)
-                rows = iter([at(body, a, place) for a in arrays[part.function]])
-                result = self.recursion.functions[part.function].result
-                mapping[part.target] = result_structure(body, result, rows).atom
-            block = copy_block(Block(arm.bindings, Yield((arm.result,))), mapping)
+                mapping[part.target] = self._result(body, part, first + offset, arrays).atom
+            block = Block(arm.bindings, Yield((arm.result,)))
+            if arm.lists:
+                assert first is not None
+                block = self._with_results(body, arm, block, first, lengths, arrays)
+            block = copy_block(block, mapping)
             for binding in block.bindings:
                 body.emit(binding.targets, binding.value)
             assert isinstance(block.terminator, Yield)
@@ -118,27 +123,72 @@ class Groups:
         ]
         return [a for name in self.names for a in arrays[name]]
 
+    def _result(self, out: Emitter, part: Part, task: Value, arrays: Mapping[str, list[Value]]) -> Value:
+        """What a call gives, by the number of its task."""
+        place = at(out, self.schedule.arrays.places, task)
+        rows = iter([at(out, a, place) for a in arrays[part.function]])
+        return result_structure(out, self.recursion.functions[part.function].result, rows)
+
+    def _length(self, out: Emitter, arm: RecursionArm, index: Value) -> dict[Var, Value]:
+        """The length of the list that an arm goes through, which is that of each node of the group."""
+        if not arm.lists:
+            return {}
+        assert self.schedule.arrays.sizes is not None
+        elements = at(out, self.schedule.arrays.sizes, index) - len(arm.parts)
+        field, lengths = arm.fields[arm.lists[0].field], dict(arm.lengths)
+        return {lengths[field]: elements.op("floor_divide", len(arm.lists))}
+
+    def _with_results(
+        self,
+        out: Emitter,
+        arm: RecursionArm,
+        block: Block,
+        first: Value,
+        lengths: Mapping[Var, Value],
+        arrays: Mapping[str, list[Value]],
+    ) -> Block:
+        """An arm's block that reads arrays of results in place of lists of them."""
+        (elements,) = lengths.values()
+        read: dict[Var, Callable[[StackGet], list[Binding]]] = {}
+        for number_, part in enumerate(arm.lists):
+            start = first + len(arm.parts) + local(out, elements) * number_
+
+            def bindings(get: StackGet, part: Part = part, start: Value = start) -> list[Binding]:
+                inner = Emitter(get.span)
+                place = local(inner, start) + inner.value(get.index).op("cast", dtype=INT64)
+                found = self._result(inner, part, place, arrays)
+                target = Var("result", found.type, get.span)
+                return [*inner.all_bindings(), Binding((target,), found.atom)]
+
+            read[part.target] = bindings
+        return map_results(block, read)
+
     def _fields(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
-        """The tensors in the fields of a group's nodes, side by side."""
-        fields = [f for f in arm.fields if isinstance(f.type, TensorType) and _is_used(arm, f)]
-        if not fields:
+        """The tensors in the fields of a group's nodes, side by side, and the lengths of lists that may differ."""
+        through = {arm.fields[part.field] for part in arm.lists}
+        read_fields = {f: f for f in arm.fields if isinstance(f.type, TensorType)}
+        read_fields.update({length: field for field, length in arm.lengths if field not in through})
+        read_fields = {variable: field for variable, field in read_fields.items() if _is_used(arm, variable)}
+        if not read_fields:
             return {}
         function, nodes = self.recursion.functions[arm.function], self.schedule.nodes[self.names.index(arm.function)]
         parameter = function.parameters[function.position]
-        last = max(n for n, known in enumerate(arm.known) if set(fields).intersection(known.fields))
+        last = max(n for n, known in enumerate(arm.known) if {*read_fields.values()}.intersection(known.fields))
 
         def read(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
             node = element(body, local(body, nodes), self._place(body, at(body, members, i)))
 
             def write(inner: Emitter, names: Mapping[Var, Atom], tables: list[Value]) -> Sequence[Value]:
-                own = [inner.value(names[f]) for f in fields]
+                found = [inner.value(names[field]) for field in read_fields.values()]
+                own = [length(inner, v) if isinstance(v.type, StackType) else v for v in found]
                 return [put(inner, t, local(inner, i), v) for t, v in zip(tables, own, strict=True)]
 
             return _take_apart(body, arm.known[: last + 1], {parameter: node.atom}, found, write)
 
-        start = [zeros(out, (self.schedule.width, *f.type.shape), f.type) for f in fields]  # type: ignore[union-attr,arg-type]
+        types = [v.type for v in read_fields if isinstance(v.type, TensorType)]
+        start = [zeros(out, (self.schedule.width, *t.shape), t) for t in types]
         made = for_loop(out, "fields", number(out, self.schedule.width), start, read)
-        return dict(zip(fields, made, strict=True))
+        return dict(zip(read_fields, made, strict=True))
 
     def _passed(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
         """The values of parameters that calls change, for a group's nodes side by side."""

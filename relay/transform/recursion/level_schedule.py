@@ -11,6 +11,9 @@ again in the rows that are left, which nobody reads.
     kinds     group -> arm                                              (groups,)
     members   group, row of the group -> task                           (groups, width)
     firsts    group, row of the group -> the first part of the task     (groups, width)
+    sizes     group -> the number of parts of each task                 (groups,)
+
+Where parts are in lists, the tasks of a group have the same number of parts.
 
 What calls change among the other arguments is computed when a part is found, and kept beside it. All of it is calls of
 operators, stacks and loops: derivatives and the interpreter need nothing new.
@@ -19,7 +22,7 @@ operators, stacks and loops: derivatives and the interpreter need nothing new.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -57,13 +60,27 @@ from relay.transform.recursion.structural_recursion import RecursiveFunction, St
 _NUMBER = scalar(INT64)
 _TASK = TupleType((_NUMBER, _NUMBER, _NUMBER))
 _VISIT = TupleType((_NUMBER, _NUMBER))
+_Passed: TypeAlias = list[tuple[int, Value]]
+"""Values of parameters that calls change, with the places of their stacks."""
+
+
+@attrs.frozen(eq=False)
+class _Arrays:
+    """The arrays of a schedule; `sizes` is there if parts are in lists."""
+
+    places: Value
+    kinds: Value
+    members: Value
+    firsts: Value
+    sizes: Value | None
 
 
 @attrs.frozen(eq=False)
 class Schedule:
     """The values that the schedule has been written to, for the block that it is in. `nodes` are the parts that each
     function is called on, `passed` the values of their parameters that calls change, and `visits` the function and the
-    number of the part of each task, where there are several."""
+    number of the part of each task, where there are several. `is_small`: whether there is a schedule, if it may be too
+    large."""
 
     recursion: StructuralRecursion
     width: int
@@ -72,10 +89,8 @@ class Schedule:
     visits: Value | None
     count: Value
     groups: DataDependentDim
-    places: Value
-    kinds: Value
-    members: Value
-    firsts: Value
+    arrays: _Arrays
+    is_small: Value | None
 
     @property
     def rows(self) -> Dim:
@@ -234,20 +249,19 @@ def write_schedule(
     count = length(out, tasks)
     tasks_dim = bound_dim(out, "tasks", count)
     heights, top = _heights(out, tasks, count, tasks_dim)
-    keys = len(recursion.arms)
-    buckets = (top + 1) * keys
-    buckets_dim = bound_dim(out, "buckets", buckets)
-    starts, groups = _group_starts(out, tasks, count, heights, buckets, buckets_dim, keys, width)
+    buckets = _buckets(out, recursion, tasks, count, heights, top)
+    starts, groups = _group_starts(out, tasks, count, buckets, width)
     groups_dim = bound_dim(out, "groups", groups)
     kind = zeros(out, (groups_dim,), _NUMBER)
     table = zeros(out, (groups_dim, width), _NUMBER)
     places = zeros(out, (tasks_dim,), _NUMBER)
+    with_sizes = [kind] if recursion.goes_through_lists else []
 
     def place(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
         task = local(body, count) - 1 - i
-        key, first, _ = items(body, element(body, tasks, task))
-        bucket = at(body, heights, task) * keys + key
-        starts_, places_, kinds_, members_, firsts_ = state
+        key, first, parts = items(body, element(body, tasks, task))
+        bucket = buckets.bucket(body, tasks, task)
+        starts_, places_, kinds_, members_, firsts_, *sizes_ = state
         row = at(body, starts_, bucket)
         group, column = row.op("floor_divide", width), row.op("mod", width)
         full = (column == 0).op("broadcast_to", shape=(width,))
@@ -264,10 +278,54 @@ def write_schedule(
             put(body, kinds_, group, key),
             write(members_, task),
             write(firsts_, first),
+            *(put(body, array, group, parts) for array in sizes_),
         )
 
-    _, places, kinds, members, firsts = for_loop(out, "place", count, (starts, places, kind, table, table), place)
-    return Schedule(recursion, width, nodes, passed, visits, count, groups_dim, places, kinds, members, firsts)
+    start = (starts, places, kind, table, table, *with_sizes)
+    _, places, kinds, members, firsts, *sizes = for_loop(out, "place", count, start, place)
+    arrays = _Arrays(places, kinds, members, firsts, sizes[0] if sizes else None)
+    return Schedule(recursion, width, nodes, passed, visits, count, groups_dim, arrays, buckets.is_small)
+
+
+@attrs.frozen(eq=False)
+class _Buckets:
+    """The buckets of the tasks: one for each level, arm, and number of parts up to `sizes`, where that differs."""
+
+    heights: Value
+    keys: int
+    count: Value
+    sizes: Value | None = None
+    is_small: Value | None = None
+
+    def bucket(self, out: Emitter, tasks: Value, task: Value) -> Value:
+        """The bucket of a task."""
+        key, _, parts = items(out, element(out, tasks, task))
+        found = at(out, self.heights, task) * self.keys + key
+        if self.sizes is None:
+            return found
+        sizes = local(out, self.sizes)
+        return found * sizes + parts.op("minimum", sizes - 1)
+
+
+MOST_BUCKETS = 16
+"""The most buckets for each task: where lists are long and levels many, there is no use in groups."""
+
+
+def _buckets(
+    out: Emitter, recursion: StructuralRecursion, tasks: Value, count: Value, heights: Value, top: Value
+) -> _Buckets:
+    keys = len(recursion.arms)
+    buckets = (top + 1) * keys
+    if not recursion.goes_through_lists:
+        return _Buckets(heights, keys, buckets)
+
+    def larger(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
+        return (found[0].op("maximum", items(body, element(body, tasks, i))[2]),)
+
+    (most,) = for_loop(out, "most", count, (number(out, 0),), larger)
+    is_small = (buckets * (most + 1)).op("less_equal", count * MOST_BUCKETS)
+    sizes = is_small.op("where", most + 1, number(out, 1))
+    return _Buckets(heights, keys, buckets * sizes, sizes, is_small)
 
 
 def _heights(out: Emitter, tasks: Value, count: Value, dim: Dim) -> tuple[Value, Value]:
@@ -289,14 +347,12 @@ def _heights(out: Emitter, tasks: Value, count: Value, dim: Dim) -> tuple[Value,
     return heights, top
 
 
-def _group_starts(
-    out: Emitter, tasks: Value, count: Value, heights: Value, buckets: Value, dim: Dim, keys: int, width: int
-) -> tuple[Value, Value]:
-    """The first row of the tasks of each level and arm, and the number of groups."""
+def _group_starts(out: Emitter, tasks: Value, count: Value, buckets: _Buckets, width: int) -> tuple[Value, Value]:
+    """The first row of the tasks of each bucket, and the number of groups."""
+    dim = bound_dim(out, "buckets", buckets.count)
 
     def counted(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
-        key, _, _ = items(body, element(body, tasks, i))
-        bucket = at(body, heights, i) * keys + key
+        bucket = buckets.bucket(body, tasks, i)
         return (put(body, state[0], bucket, at(body, state[0], bucket) + 1),)
 
     (counts,) = for_loop(out, "count", count, (zeros(out, (dim,), _NUMBER),), counted)
@@ -306,7 +362,7 @@ def _group_starts(
         needed = (at(body, starts, i) + (width - 1)).op("floor_divide", width)
         return put(body, starts, i, groups * width), groups + needed
 
-    starts, groups = for_loop(out, "start", buckets, (counts, number(out, 0)), started)
+    starts, groups = for_loop(out, "start", buckets.count, (counts, number(out, 0)), started)
     return starts, groups
 
 
@@ -438,23 +494,45 @@ class _Walk:
         self, out: Emitter, arm: RecursionArm, mapping: Mapping[Var, Atom], state: list[Value]
     ) -> list[Value]:
         """The state with a task for an arm, and its parts."""
-        offset = 2 if self.several else 1
-        stacks = offset + len(self.functions)
         tasks, *rest = state
-        first = length(out, rest[0])
-        entry = (number(out, self.keys[arm]).atom, first.atom, number(out, len(arm.parts)).atom)
+        first, count = length(out, rest[0]), number(out, len(arm.parts))
+        for part in arm.lists:
+            count = count + length(out, out.value(mapping[arm.fields[part.field]]))
+        entry = (number(out, self.keys[arm]).atom, first.atom, count.atom)
         tasks = push(out, tasks, out.bind(MakeTuple(entry, out.span), _TASK, "task"))
         for part in arm.parts:
-            target = self.numbers[part.function]
-            position = offset - 1 + target
-            if self.several:
-                rest[0] = push(out, rest[0], self._pair(out, target, length(out, rest[position])))
-            rest[position] = push(out, rest[position], out.value(mapping[arm.fields[part.field]]))
-            for place, value in self._passed_on(out, part, mapping):
-                rest[stacks - 1 + place] = push(out, rest[stacks - 1 + place], value)
+            passed = self._passed_on(out, part, mapping)
+            rest = self._add_part(out, part, out.value(mapping[arm.fields[part.field]]), passed, rest)
+        for part in arm.lists:
+            whole, passed = out.value(mapping[arm.fields[part.field]]), self._passed_on(out, part, mapping)
+
+            def add(
+                body: Emitter,
+                i: Value,
+                found: list[Value],
+                part: Part = part,
+                whole: Value = whole,
+                passed: _Passed = passed,
+            ) -> Sequence[Value]:
+                given = [(place, local(body, value)) for place, value in passed]
+                return self._add_part(body, part, element(body, local(body, whole), i), given, found)
+
+            rest = for_loop(out, "elements", length(out, whole), rest, add)
         return [tasks, *rest]
 
-    def _passed_on(self, out: Emitter, part: Part, mapping: Mapping[Var, Atom]) -> list[tuple[int, Value]]:
+    def _add_part(self, out: Emitter, part: Part, node: Value, passed: _Passed, state: Sequence[Value]) -> list[Value]:
+        """The state, but for the tasks, with one more part to visit."""
+        state, target = list(state), self.numbers[part.function]
+        offset = 1 if self.several else 0
+        if self.several:
+            state[0] = push(out, state[0], self._pair(out, target, length(out, state[offset + target])))
+        state[offset + target] = push(out, state[offset + target], node)
+        for place, value in passed:
+            position = offset + len(self.functions) + place
+            state[position] = push(out, state[position], value)
+        return state
+
+    def _passed_on(self, out: Emitter, part: Part, mapping: Mapping[Var, Atom]) -> _Passed:
         """The values of the parameters that a call changes, with the places of their stacks."""
         own = [(place, i) for place, (name, i) in enumerate(self.passed) if name == part.function]
         if not own:

@@ -55,7 +55,8 @@ class Obstacle(Exception):
 @attrs.frozen(eq=False)
 class Part:
     """A call of a function on a field: `field` is the field's position, `target` what the call binds. `arguments` are
-    all of the call; `before` computes those that are not parameters."""
+    all of the call; `before` computes those that are not parameters. If the field is a list, it stands for the calls
+    on all elements, and `target` for a list of what they give."""
 
     field: int
     function: str
@@ -83,6 +84,8 @@ class RecursionArm:
         parts: the calls on fields, in order.
         bindings: everything else, in order.
         result: what the function returns.
+        lists: the calls on the elements of a field that is a list.
+        lengths: fields that are lists, and the variables with their lengths.
     """
 
     function: str
@@ -90,6 +93,8 @@ class RecursionArm:
     parts: tuple[Part, ...]
     bindings: tuple[Binding, ...]
     result: Atom
+    lists: tuple[Part, ...] = ()
+    lengths: tuple[tuple[Var, Var], ...] = ()
 
     @property
     def fields(self) -> tuple[Var, ...]:
@@ -207,7 +212,7 @@ class _Decisions:
                 self.count += 1
                 if self.count > MOST_ARMS:
                     raise Obstacle("its calls are in too many branches", self.function.span)
-                return self.arm(way.known, _without_aliases(block.bindings, block.terminator))
+                return self.arm(way.known, without_aliases(block.bindings, block.terminator))
             case _:
                 raise Obstacle("it returns in several places of a branch or loop", self.function.span)
 
@@ -262,19 +267,24 @@ def _nested(arms: Sequence[Arm], value: If, targets: Sequence[Var]) -> Block:
     return Block((binding,), Yield(inner) if falls_through else Dead())
 
 
-def needed_before(atoms: Sequence[Atom], bindings: Sequence[Binding]) -> tuple[Binding, ...]:
-    """Those of some bindings that compute atoms, with the assertions before them that depend on no call."""
+def needed_before(
+    atoms: Sequence[Atom], bindings: Sequence[Binding], unknown: frozenset[Var] = frozenset()
+) -> tuple[Binding, ...]:
+    """Those of some bindings that compute atoms, with the assertions before them that depend on no call, nor on
+    variables that are not known there."""
     wanted: set[Var] = {atom for atom in atoms if isinstance(atom, Var)}
     if not _computing(wanted, bindings):
         return ()
     asserted = [b for b in bindings if isinstance(b.value, Assert)]
     for binding in asserted:
         before = _computing(set(free_variables(_alone(binding))), bindings)
-        if not holds(before, Call) and not has_product(before):
+        used = free_variables(Block((*reversed(before), binding), Yield(())))
+        if not holds(before, Call) and not has_product(before) and not unknown.intersection(used):
             wanted.update(free_variables(_alone(binding)))
     found = set(_computing(wanted, bindings))
     known = {t for b in bindings for t in b.targets}
     made = {t for b in found for t in b.targets}
+    known |= unknown
     kept = [b for b in asserted if known.intersection(free_variables(_alone(b))) <= made]
     return tuple(b for b in bindings if b in found or b in kept)
 
@@ -329,7 +339,7 @@ def _with_known(value: If | Loop, way: _Way) -> If | Loop:
     return changed
 
 
-def _without_aliases(bindings: Sequence[Binding], end: Terminator) -> Block:
+def without_aliases(bindings: Sequence[Binding], end: Terminator) -> Block:
     """A block without other names for atoms, and without values of data types that nothing uses."""
     names: dict[Var, Atom] = {}
 

@@ -34,6 +34,7 @@ from relay.ir.expr import (
     Module,
     OpCall,
     Project,
+    StackGet,
     Var,
     Yield,
 )
@@ -44,6 +45,7 @@ from relay.ir.types import DataType, RefType, StackType, TensorType, TupleType, 
 from relay.operator import Pattern, lookup
 from relay.transform.analysis.graph import call_graph, strong_components
 from relay.transform.analysis.loop_analysis import elements, likely
+from relay.transform.recursion.list_parts import find_list_parts
 from relay.transform.recursion.recursion_arms import (
     Constructed,
     Decision,
@@ -56,6 +58,7 @@ from relay.transform.recursion.recursion_arms import (
     holds,
     known_fields,
     needed_before,
+    without_aliases,
 )
 
 _STRAIGHT = (OpCall, Var, Constant, MakeTuple, Project, Extent, Assert, If, Loop)
@@ -87,6 +90,11 @@ class StructuralRecursion:
 
     functions: Mapping[str, RecursiveFunction]
     shared: Mapping[tuple[str, int], int]
+
+    @property
+    def goes_through_lists(self) -> bool:
+        """True if some part is a list."""
+        return any(arm.lists for arm in self.arms)
 
     @property
     def arms(self) -> tuple[RecursionArm, ...]:
@@ -181,8 +189,8 @@ def _check_passed(functions: Mapping[str, RecursiveFunction], classes: _Classes)
             if likely(size) > MOST_PASSED:
                 raise Obstacle(f"a call changes the parameter {parameter.name}, which is large", span)
         for arm in function.arms:
-            for part in arm.parts:
-                span = part.target.span or arm.parts[0].target.span
+            for part in (*arm.parts, *arm.lists):
+                span = part.target.span or function.parameters[function.position].span
                 if holds(part.before, Call):
                     raise Obstacle("what a call passes on depends on the result of another one", span)
                 if has_product(part.before):
@@ -265,40 +273,43 @@ class _Arms:
         )
 
     def _arm(self, known: Sequence[Constructed], block: Block) -> RecursionArm:
-        fields, end = known_fields(known), block.terminator
-        self._check_parts(block, fields)
-        assert isinstance(end, Exit)
+        fields = known_fields(known)
         for field in fields:
             if isinstance(field.type, TensorType) and ANY in field.type.shape:
                 raise Obstacle(f"the shape of the field {field.name} is not known", field.span or self.function_.span)
-        parts: list[Part] = []
-        rest: list[Binding] = []
+        found = find_list_parts(block, fields)
+        parts = []
         for number, binding in enumerate(block.bindings):
-            call = binding.value
-            if isinstance(call, Call):
-                parts.append(self._part(call, binding.targets[0], fields, block.bindings[:number]))
-            else:
-                rest.append(binding)
-        self._check_rest(Block(tuple(rest), end), fields)
-        return RecursionArm(self.function_.name, tuple(known), tuple(parts), tuple(rest), end.values[0])
+            if isinstance(binding.value, Call):
+                parts.append(self._part(binding.value, binding.targets[0], fields, block.bindings[:number]))
+        lists = [self._part(c.call, c.results, fields, c.before, c.unknown) for c in found.calls]
+        kept = [b for b in found.block.bindings if not isinstance(b.value, Call)]
+        rest = without_aliases(kept, block.terminator)
+        self._check_parts(rest, fields)
+        self._check_rest(rest, fields, {part.target for part in lists})
+        assert isinstance(rest.terminator, Exit)
+        (result,), lengths = rest.terminator.values, tuple(found.lengths.items())
+        name = self.function_.name
+        return RecursionArm(name, tuple(known), tuple(parts), rest.bindings, result, tuple(lists), lengths)
 
     def _check_parts(self, body: Block, fields: Sequence[Var]) -> None:
         """Raise Obstacle if an arm looks into fields that are data or lists."""
         for binding in walk(body):
             value, span = binding.value, getattr(binding.value, "span", None) or self.function_.span
             if not isinstance(value, Call) and any(a in fields and _holds_list(a) for a in operands(value)):
-                raise Obstacle("it goes through a list of parts", span)
+                raise Obstacle("it reads a list of parts otherwise than by a call on each element", span)
             if isinstance(value, Match):
                 raise Obstacle("it takes a part apart in a loop, or depending on what a call gives", span)
 
-    def _check_rest(self, body: Block, fields: Sequence[Var]) -> None:
+    def _check_rest(self, body: Block, fields: Sequence[Var], results: set[Var]) -> None:
         """Raise Obstacle if what an arm does besides its calls is more than operators, branches and loops."""
         data = {f for f in fields if not isinstance(f.type, TensorType)} | {self.data}
         for binding in walk(body):
             span = getattr(binding.value, "span", None) or self.function_.span
             if isinstance(binding.value, Call):
                 raise Obstacle("a call is in a loop", span)
-            if not isinstance(binding.value, _STRAIGHT):
+            reads = isinstance(binding.value, StackGet) and binding.value.stack in results
+            if not reads and not isinstance(binding.value, _STRAIGHT):
                 raise Obstacle("it does more than computing arrays", span)
         if data.intersection(free_variables(body)):
             raise Obstacle("it uses a part otherwise than in a call", self.function_.span)
@@ -307,7 +318,14 @@ class _Arms:
         if any(isinstance(b.terminator, Exit) and b.terminator.label is end.label for b in _inner(body)):
             raise Obstacle("it returns in several places of a branch or loop", self.function_.span)
 
-    def _part(self, call: Call, target: Var, fields: Sequence[Var], before: Sequence[Binding]) -> Part:
+    def _part(
+        self,
+        call: Call,
+        target: Var,
+        fields: Sequence[Var],
+        before: Sequence[Binding],
+        unknown: frozenset[Var] = frozenset(),
+    ) -> Part:
         if not isinstance(call.function, Global) or call.function.name not in self.names:
             raise Obstacle("it calls another function, which is recursive, too", call.span)
         name = call.function.name
@@ -324,7 +342,10 @@ class _Arms:
             else:
                 self.classes.change((name, i), call.span)
                 changed.append(other)
-        return Part(fields.index(argument), name, target, call.arguments, needed_before(changed, before))
+        needed = needed_before(changed, before, unknown)
+        if unknown.intersection(free_variables(Block(needed, Yield(tuple(changed))))):
+            raise Obstacle("a call on an element of a list passes on what differs from element to element", call.span)
+        return Part(fields.index(argument), name, target, call.arguments, needed)
 
 
 def _holds_list(atom: Atom) -> bool:
