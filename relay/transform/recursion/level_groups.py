@@ -124,7 +124,7 @@ class Groups:
         return [a for name in self.names for a in arrays[name]]
 
     def _result(self, out: Emitter, part: Part, task: Value, arrays: Mapping[str, list[Value]]) -> Value:
-        """What a call gives, by the number of its task."""
+        """The result of a call, by the number of its task."""
         place = at(out, self.schedule.arrays.places, task)
         rows = iter([at(out, a, place) for a in arrays[part.function]])
         return result_structure(out, self.recursion.functions[part.function].result, rows)

@@ -58,7 +58,7 @@ class ListParts:
 
 
 @attrs.frozen(eq=False)
-class _Made:
+class _ListOfValues:
     """A list with a value for each element, or a reference to it: the bindings that compute it for an index."""
 
     index: Var
@@ -94,7 +94,7 @@ class _Lists:
         self.lengths: dict[Var, Var] = {}
         self.counts: dict[Var, Var] = {}  # the list whose length a variable is
         self.new: set[Var] = set()
-        self.made: dict[Var, tuple[Var, _Made]] = {}
+        self.made: dict[Var, tuple[Var, _ListOfValues]] = {}
         self.cells: set[Var] = set()  # what stands for a value that is read from it
 
     def block(self, block: Block) -> Block:
@@ -120,7 +120,7 @@ class _Lists:
         return rebuild_block(block, bindings, block.terminator)
 
     def _bindings(self, binding: Binding) -> list[Binding]:
-        """What a binding becomes, in which lists are read."""
+        """The bindings that take the place of one in which lists are read."""
         match binding.value:
             case StackLength(Var() as stack) if stack in self.lists or stack in self.made:
                 field = stack if stack in self.lists else self.made[stack][0]
@@ -185,7 +185,7 @@ class _Lists:
             raise Obstacle("it uses a part in a list otherwise than in a call", loop.span)
         return Loop(loop.label, loop.parameters, loop.initial, body, counter, loop.span)
 
-    def _list_of(self, loop: Loop) -> tuple[Var, _Made] | None:
+    def _list_of(self, loop: Loop) -> tuple[Var, _ListOfValues] | None:
         """The list with a value for each element that a loop makes, beside the field with the elements."""
         counter, end = loop.counter, loop.body.terminator
         field = self.counts.get(counter.count) if counter is not None and isinstance(counter.count, Var) else None
@@ -204,7 +204,7 @@ class _Lists:
                 before = tuple(b for b in before if b is not binding)
         if loop.parameters[0] in free_variables(Block(before, Yield((value,)))):
             return None
-        return field, _Made(counter.index, self._inner(Block(before, Yield((value,)))).bindings, value, is_cell)
+        return field, _ListOfValues(counter.index, self._inner(Block(before, Yield((value,)))).bindings, value, is_cell)
 
 
 def map_results(block: Block, read: Mapping[Var, Callable[[StackGet], list[Binding]]]) -> Block:

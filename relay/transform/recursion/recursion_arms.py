@@ -135,12 +135,12 @@ def decision_arms(decision: Decision) -> list[RecursionArm]:
 
 
 MakeArm: TypeAlias = Callable[[Sequence[Constructed], Block], RecursionArm]
-"""What makes an arm of what is known and a block that ends with the function's result."""
+"""The function that makes an arm of what is known and a block that ends with the function's result."""
 
 
 @attrs.frozen
 class _Rest:
-    """What follows a branch: its targets get what the branch yields."""
+    """The code after a branch: its targets get what the branch yields."""
 
     targets: tuple[Var, ...]
     bindings: tuple[Binding, ...]
@@ -150,13 +150,13 @@ class _Rest:
 
 @attrs.frozen
 class _Way:
-    """What has been passed so far."""
+    """The way from the function's beginning to a place."""
 
     known: tuple[Constructed, ...]
     done: tuple[Binding, ...]
 
     def name(self, atom: Atom) -> Atom:
-        """What an atom is another name for."""
+        """The atom that an atom is another name for."""
         names = {b.targets[0]: b.value for b in self.done if isinstance(b.value, Var)}
         while isinstance(atom, Var) and atom in names:
             atom = names[atom]
@@ -253,7 +253,7 @@ class _Decisions:
 
 
 def yielded(block: Block) -> tuple[Atom, ...]:
-    """What a block yields."""
+    """The atoms that a block yields."""
     assert isinstance(block.terminator, Yield)
     return block.terminator.values
 
@@ -277,15 +277,15 @@ def needed_before(
         return ()
     asserted = [b for b in bindings if isinstance(b.value, Assert)]
     for binding in asserted:
-        before = _computing(set(free_variables(_alone(binding))), bindings)
+        before = _computing(set(free_variables(_block_of(binding))), bindings)
         used = free_variables(Block((*reversed(before), binding), Yield(())))
         if not holds(before, Call) and not has_product(before) and not unknown.intersection(used):
-            wanted.update(free_variables(_alone(binding)))
+            wanted.update(free_variables(_block_of(binding)))
     found = set(_computing(wanted, bindings))
     known = {t for b in bindings for t in b.targets}
     made = {t for b in found for t in b.targets}
     known |= unknown
-    kept = [b for b in asserted if known.intersection(free_variables(_alone(b))) <= made]
+    kept = [b for b in asserted if known.intersection(free_variables(_block_of(b))) <= made]
     return tuple(b for b in bindings if b in found or b in kept)
 
 
@@ -295,11 +295,11 @@ def _computing(wanted: set[Var], bindings: Sequence[Binding]) -> list[Binding]:
     for binding in reversed(bindings):
         if wanted.intersection(binding.targets):
             found.append(binding)
-            wanted.update(free_variables(_alone(binding)))
+            wanted.update(free_variables(_block_of(binding)))
     return found
 
 
-def _alone(binding: Binding) -> Block:
+def _block_of(binding: Binding) -> Block:
     return Block((binding,), Yield(()))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_levels import assert_same
+from generators.by_levels import assert_same
 
 import relay as rl
 from relay import Float64, Tensor, relay

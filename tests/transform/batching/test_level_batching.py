@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_close, assert_modes_agree
-from by_levels import assert_same, by_levels, groups
+from generators.by_levels import assert_same, by_levels, groups
 
 import relay as rl
 from relay import Float64, Int32, Tensor, relay
