@@ -382,13 +382,13 @@ class Nary:
 
 
 @relay
-def summed(tree, w):
-    """A list of parts."""
+def reversed_parts(tree, w):
+    """A list of parts, whose elements are read in another order than theirs."""
     match tree:
         case Nary.Inner(x, children):
             h = x
-            for child in children:
-                h = h + summed(child, w)
+            for i in range(len(children)):
+                h = np.tanh(h + reversed_parts(children[-1 - i], w))
             return h @ w
 
 
@@ -410,7 +410,7 @@ OBSTACLES: list[tuple[Any, tuple[Any, ...], str, str]] = [
     (by_product, (FORMULAS[1], W, B), "a call changes a parameter by a product", "by_product(inner, w, context @ w)"),
     (in_turn, (FORMULAS[1], W, B), "what a call passes on depends on the result", "in_turn(right, w, in_turn("),
     (printing, (FORMULAS[1], W), "it does more than computing arrays", "print(x.sum())"),
-    (summed, (CHILDREN, W), "it goes through a list of parts", "for child in children"),
+    (reversed_parts, (CHILDREN, W), "otherwise than by a call on each element", "children[-1 - i]"),
     (wandering, (FORMULAS[1], W), "a call is not on a field of the value", "wandering(Formula.Leaf("),
 ]
 
