@@ -22,6 +22,9 @@ from relay.errors import CompileError, ExecutionError, InternalError, Span
 OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
 
+SET_DEPENDENCIES = 1
+"""CU_STREAM_SET_CAPTURE_DEPENDENCIES."""
+
 
 @attrs.frozen(eq=False)
 class Toolchain:
@@ -125,6 +128,7 @@ class Gpu:
         self.stream = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self._uploads = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.arena = Arena(self.take, self.wait, toolchain.chunk)
+        self._bodies: list[Any] = []  # streams that bodies of conditional nodes are captured in
         self.capturing = False
         """True if what is started becomes part of a graph, and does not run yet."""
         self.launches = 0
@@ -139,12 +143,18 @@ class Gpu:
     def call(self, name: str, *arguments: Any) -> Any:
         """The result of a call of the driver. Raises ExecutionError where memory does not suffice, InternalError for
         anything else that goes wrong: then a kernel of ours did."""
+        results = self.call_all(name, *arguments)
+        return results[0] if results else None
+
+    def call_all(self, name: str, *arguments: Any) -> list[Any]:
+        """As `call`, with all results."""
+        results: list[Any]
         status, *results = getattr(self.driver, name)(*arguments)
         if int(status) == OUT_OF_MEMORY:
             raise ExecutionError(f"the memory of the GPU does not suffice, the driver says {status.name} to {name}")
         if int(status):
             raise InternalError(f"the GPU's driver says {status.name} to {name}")
-        return results[0] if results else None
+        return results
 
     # ---- memory
 
@@ -227,6 +237,48 @@ class Gpu:
         for event in (start, end):
             self.call("cuEventDestroy", event)
         return passed
+
+    # ---- conditional nodes of graphs
+
+    def new_condition(self) -> int | None:
+        """The handle of a flag for a conditional node of the graph that is being captured; None if the driver is older
+        than these."""
+        _, _, graph, *_ = self.call_all("cuStreamGetCaptureInfo", self.stream)
+        status, *made = self.driver.cuGraphConditionalHandleCreate(graph, self._context, 0, 0)
+        return None if int(status) else int(made[0])
+
+    @contextlib.contextmanager
+    def conditional_node(self, flag: int, loops: bool) -> Iterator[None]:
+        """A node that runs what is started in the context if a flag is set, or while it is, if it `loops`."""
+        kinds = self.driver.CUgraphConditionalNodeType
+        parameters = self.driver.CUgraphNodeParams()
+        parameters.type = self.driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        parameters.conditional.handle = self.driver.CUgraphConditionalHandle(flag)
+        parameters.conditional.type = kinds.CU_GRAPH_COND_TYPE_WHILE if loops else kinds.CU_GRAPH_COND_TYPE_IF
+        parameters.conditional.size = 1
+        parameters.conditional.ctx = self._context
+        _, _, graph, *before, count = self.call_all("cuStreamGetCaptureInfo", self.stream)
+        node = self.call("cuGraphAddNode", graph, *before, count, parameters)
+        after = [[node], *(None for _ in before[1:])]
+        self.call("cuStreamUpdateCaptureDependencies", self.stream, *after, 1, SET_DEPENDENCIES)
+        body = parameters.conditional.phGraph_out[0]
+        outside, self.stream = self.stream, self._body_stream()
+        mode = self.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        try:
+            self.call("cuStreamBeginCaptureToGraph", self.stream, body, None, None, 0, mode)
+            try:
+                yield
+            finally:
+                self.call("cuStreamEndCapture", self.stream)
+        finally:
+            self._bodies.append(self.stream)
+            self.stream = outside
+
+    def _body_stream(self) -> Any:
+        """A stream for the body of a node, one for each that is being captured."""
+        if self._bodies:
+            return self._bodies.pop()
+        return self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
     # ---- other streams
 

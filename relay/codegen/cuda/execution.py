@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from relay.codegen.cuda.conditions import NotRepeatable, OpenLoop, choose, repeat
 from relay.codegen.cuda.driver import Gpu, LoadedKernels
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels
@@ -41,6 +42,7 @@ from relay.ir.expr import (
     Global,
     If,
     Loop,
+    LoopLabel,
     MakeTuple,
     Match,
     Next,
@@ -83,10 +85,6 @@ Steps = Generator[CallRequest, Any, Leaving]
 """A block that is being run. It yields the calls that it waits for, and is sent their results."""
 
 
-class NotRepeatable(Exception):
-    """The run depends on values on the GPU, so that it is not the same next time."""
-
-
 class Run:
     """One run of a program. `constants` are those that earlier runs have copied, by `id`; `numbers` the host's."""
 
@@ -101,6 +99,13 @@ class Run:
         self.program, self.gpu, self.kernels = program, gpu, kernels
         self.constants, self.numbers = constants, numbers
         self.allocate = gpu.allocate
+        self.decided_loops: set[LoopLabel] = set()
+        """The loops of unknown length in which the GPU has decided something, in this run and those before."""
+        self.decisions = 0
+        """The branches that the GPU has decided."""
+        self.open_loops: dict[LoopLabel, OpenLoop] = {}
+        self.conditions = 0
+        """The conditional nodes that are being captured, one in the other."""
 
     def __call__(self, arguments: list[Any], sizes: Mapping[TypeId, int]) -> Any:
         """The result of the entry for tensors and what holds them. `arguments` is emptied, so that the memory of what
@@ -138,7 +143,7 @@ class Run:
         self.gpu.upload(array, made.memory)
         return made
 
-    def _device(self, value: Any) -> DeviceTensor:
+    def device(self, value: Any) -> DeviceTensor:
         """A tensor as kernels read it."""
         if isinstance(value, DeviceTensor):
             return value
@@ -177,6 +182,11 @@ class Frame:
     def __init__(self, run: Run, environment: dict[Var, Any], sizes: Mapping[TypeId, int]) -> None:
         self.run, self.environment, self.sizes = run, environment, sizes
 
+    def restore(self, environment: Mapping[Var, Any]) -> None:
+        """Have the variables that there were before."""
+        self.environment.clear()
+        self.environment.update(environment)
+
     def block(self, block: Block) -> Steps:
         """Run a block: how it ends, or how what it has in it leaves it."""
         known = self.run.program.blocks[block]
@@ -196,7 +206,7 @@ class Frame:
             environment.pop(variable, None)
         return terminator, values
 
-    def _size(self, dim: Dim) -> int:
+    def size(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
 
     def _launch(self, group: GroupKernels) -> None:
@@ -204,8 +214,8 @@ class Frame:
         given = [self._atom(atom) for atom in group.operands]
         if not any(isinstance(value, DeviceTensor) for value in given) and self._on_host(group, given):
             return
-        operands = [run._device(value) for value in given]
-        results = [run.empty(type_.dtype, tuple(map(self._size, type_.shape))) for type_ in group.results]
+        operands = [run.device(value) for value in given]
+        results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in group.results]
         numbers = [self.sizes[dim] for dim in group.sizes]
         general = dict(zip(GENERAL, numbers, strict=False))
         temporaries = [
@@ -259,6 +269,7 @@ class Frame:
         results: Sequence[Any]
         match binding.value:
             case Call(Global(name), arguments):
+                self._refuse_in_nodes()
                 function = self.run.program.module.functions[name]
                 assert isinstance(function, Function)
                 given = list(map(value, arguments))
@@ -266,7 +277,7 @@ class Frame:
                     environment.pop(variable, None)
                 results = ((yield function, given, self.sizes),)
             case If() | Match() | Loop() as construct:
-                left = yield from self._construct(construct, carried)
+                left = yield from self._construct(construct, carried, binding.targets)
                 if not isinstance(left[0], Yield):
                     return left
                 results = left[1]
@@ -301,12 +312,14 @@ class Frame:
             case RefRead(reference):
                 return (value(reference).content,)
             case RefWrite(reference, content):
+                self._refuse_in_nodes()
                 value(reference).content = value(content)
                 return ()
             case Shadow(reference, sweep, initial, slot):
+                self._refuse_in_nodes()
                 return (value(reference).shadow(slot, value(sweep), value(initial)),)
             case Extent(dim, base):
-                return (np.array(self._size(dim), base.dtype),)
+                return (np.array(self.size(dim), base.dtype),)
             case BindDim(made, size, span):
                 number = int(self.run.host(value(size)))
                 if not 0 <= number <= made.upper_bound:
@@ -325,6 +338,7 @@ class Frame:
     ) -> Any:
         """The value of an operation on a stack. A change is made in place if nothing but a variable that is of no more
         use has the stack."""
+        self._refuse_in_nodes()
         match node:
             case StackNew():
                 return HostStack([], 0)
@@ -359,26 +373,41 @@ class Frame:
             raise ExecutionError(f"index {position} is out of range for a stack of {length}", span)
         return position
 
-    def _construct(self, construct: If | Match | Loop, carried: Sequence[Var]) -> Steps:
+    def _construct(self, construct: If | Match | Loop, carried: Sequence[Var], targets: Sequence[Var]) -> Steps:
         """Run what has blocks: a Yield of its results, or how it leaves the block around it."""
         match construct:
-            case If(arms, orelse):
-                for arm in arms:
-                    left = yield from self.block(arm.condition)
-                    if not isinstance(left[0], Yield):
-                        return left
-                    if self.run.host(left[1][0]):
-                        return (yield from self.block(arm.body))
-                return (yield from self.block(orelse))
+            case If():
+                return (yield from self._branch(construct, targets))
             case Match(matched, match_arms):
                 data = self._atom(matched)
                 found = next(arm for arm in match_arms if arm.constructor == data.constructor)
                 self.environment.update(zip(found.fields, data.fields, strict=True))
                 return (yield from self.block(found.body))
-            case Loop():
+            case Loop(label):
+                if self.run.gpu.capturing and label in self.run.decided_loops:
+                    return (yield from repeat(self, construct, list(map(self._atom, construct.initial)), targets))
                 return (yield from self._loop(construct, carried))
             case _:
                 assert_never(construct)
+
+    def _branch(self, branch: If, targets: Sequence[Var]) -> Steps:
+        if self.run.gpu.capturing:
+            return (yield from choose(self, branch, targets))
+        for block, body in [*((arm.condition, arm.body) for arm in branch.arms), (None, branch.orelse)]:
+            if block is not None:
+                left = yield from self.block(block)
+                if not isinstance(left[0], Yield):
+                    return left
+                self.run.decisions += isinstance(left[1][0], DeviceTensor)
+                if not self.run.host(left[1][0]):
+                    continue
+            return (yield from self.block(body))
+        raise InternalError("a branch without an arm")
+
+    def _refuse_in_nodes(self) -> None:
+        """Raise NotRepeatable in a conditional node, which must not change what the host has."""
+        if self.run.conditions:
+            raise NotRepeatable
 
     def _loop(self, loop: Loop, carried: Sequence[Var]) -> Steps:
         environment = self.environment
@@ -389,7 +418,7 @@ class Frame:
         if loop.counter is not None:
             count = self.run.host(self._atom(loop.counter.count))
             rounds, dtype = int(count), count.dtype
-        number = 0
+        number, decisions = 0, self.run.decisions
         while rounds is None or number < rounds:
             environment.update(zip(loop.parameters, values, strict=True))
             values.clear()
@@ -401,6 +430,8 @@ class Frame:
             if not isinstance(terminator, Next) or terminator.label is not loop.label:
                 return terminator, values
             number += 1
+        if rounds is None and self.run.decisions > decisions:
+            self.run.decided_loops.add(loop.label)
         return Yield(()), values
 
 
@@ -417,4 +448,4 @@ def stays_on_host(value: np.ndarray) -> bool:
     return value.ndim == 0 and value.dtype.kind in "iub"
 
 
-__all__ = ["NotRepeatable", "Run", "stays_on_host"]
+__all__ = ["Run", "stays_on_host"]

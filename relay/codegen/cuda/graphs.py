@@ -15,11 +15,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+from relay.codegen.cuda.conditions import NotRepeatable
 from relay.codegen.cuda.driver import Gpu
-from relay.codegen.cuda.execution import NotRepeatable, Run
+from relay.codegen.cuda.execution import Run
 from relay.codegen.cuda.memory import Arena, Memory
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.ir.dims import TypeId
+from relay.ir.expr import LoopLabel
 
 FEWEST = 4
 """Kernels of a call for which a graph pays, beside the copies of arguments and results."""
@@ -57,7 +59,9 @@ class Graphs:
         self._gpu = gpu
         self._known: dict[object, _CallRecord] = {}
         self.repeatable = True
-        """False once a run has read something from the GPU."""
+        """False once a run has read something from the GPU that no graph decides by."""
+        self.decided_loops: set[LoopLabel] = set()
+        """The loops of unknown length in which the GPU decides something, as far as runs have seen."""
 
     def key(self, leaves: Sequence[Any] | None) -> object:
         """The kind of a call; None for one that is not captured. `leaves`: its arguments, if they are all tensors."""

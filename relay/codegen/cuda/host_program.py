@@ -14,7 +14,7 @@ from relay.codegen.cuda.attention_groups import with_attention
 from relay.codegen.cuda.launches import GroupKernels, Launch
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.analysis.liveness import Liveness
-from relay.ir.expr import Block, Function, Loop, Module, OpCall, Var
+from relay.ir.expr import Block, Function, If, Loop, Module, OpCall, Var
 from relay.ir.sizes.facts import assume_facts
 from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.operator import lookup
@@ -42,6 +42,11 @@ class HostProgram:
     module: Module
     blocks: Mapping[Block, HostBlock]
     launches: Sequence[Launch]
+
+    @property
+    def has_conditions(self) -> bool:
+        """True if some of it may depend on values: then it has the kernel of conditional nodes."""
+        return any(isinstance(b.value, If) for block in self.blocks for b in block.bindings)
 
 
 def host_program(module: Module) -> HostProgram:

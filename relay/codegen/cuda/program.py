@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from relay.codegen.cuda.compiler import MachineCode, exceeded_resource
+from relay.codegen.cuda.conditions import KERNEL
 from relay.codegen.cuda.driver import Gpu, LoadedKernels, compile_cuda, open_gpu
 from relay.codegen.cuda.execution import Run, stays_on_host
 from relay.codegen.cuda.graphs import Graph, Graphs
@@ -30,7 +31,7 @@ def kernels_of(module: Module, architecture: Architecture) -> tuple[HostProgram,
 
     with compiling:
         program = host_program(module)
-        return program, cuda_source(program.launches, architecture)
+        return program, cuda_source(program.launches, architecture, program.has_conditions)
 
 
 class CudaProgram:
@@ -67,11 +68,17 @@ class CudaProgram:
 
     @functools.cached_property
     def _kernels(self) -> LoadedKernels:
-        return self._gpu.load(self.code.code, [launch.name for launch in self.host.launches])
+        names = [launch.name for launch in self.host.launches]
+        return self._gpu.load(self.code.code, [*names, *([KERNEL] if self.host.has_conditions else [])])
 
     @functools.cached_property
     def _graphs(self) -> Graphs:
         return Graphs(self._gpu)
+
+    def _new_run(self) -> Run:
+        run = Run(self.host, self._gpu, self._kernels, self._constants, self._numbers)
+        run.decided_loops = self._graphs.decided_loops
+        return run
 
     def __call__(self, arguments: list[Any]) -> Any:
         """Arrays, tensors on the device, and what holds them, as the entry's types say; tensors of the result are on
@@ -85,14 +92,14 @@ class CudaProgram:
             if key is not None and (graph := self._graphs.graph(key)) is not None:
                 assert leaves is not None
                 return self._replay(graph, leaves)
-            run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
+            run = self._new_run()
             if key is not None and self._graphs.wants(key):
                 assert leaves is not None
                 sizes = {dim: _extent(arguments, place) for dim, place in self._dims.items()}
                 captured = self._graphs.capture(key, run, leaves, lambda new: _with_leaves(arguments, new), sizes)
                 if captured is not None:
                     return self._replay(captured, leaves)
-                run = Run(self.host, gpu, self._kernels, self._constants, self._numbers)
+                run = self._new_run()
             cells: dict[int, Cell] = {}
             launched, before_peak = gpu.launches, gpu.arena.start_peak()
             given = self._take(arguments, run, cells)
@@ -114,7 +121,7 @@ class CudaProgram:
         """The result of a captured call for these arguments."""
         self._graphs.replay(graph, leaves)
         self._uses[0] += 1
-        run = Run(self.host, self._gpu, self._kernels, self._constants, self._numbers)
+        run = self._new_run()
 
         def leaf(value: Any) -> DeviceTensor:
             if not isinstance(value, DeviceTensor):

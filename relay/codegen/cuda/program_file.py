@@ -41,9 +41,9 @@ from relay.operator import lookup
 from relay.support import private_files
 from relay.support.private_files import UNFINISHED
 
-_MAGIC = b"relay program for a GPU 2\n"
+_MAGIC = b"relay program for a GPU 3\n"
 
-_KEPT = b"relay cached program for a GPU 1\n"
+_KEPT = b"relay cached program for a GPU 2\n"
 
 _CLASSES: tuple[type[Any], ...] = (HostBlock, GroupKernels, Launch, Var, LoopLabel, DataType, *nodes())
 

@@ -13,6 +13,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call
 
+from relay.codegen.cuda.conditions import DECLARATION, SOURCE
 from relay.codegen.cuda.launches import Launch
 from relay.codegen.cuda.prelude import HALF, HALF_OPERATIONS, PRELUDE, TENSOR_CORES
 from relay.codegen.cuda.target import Architecture
@@ -26,9 +27,9 @@ _DEVICE_KERNEL = 2
 """TVM's calling convention of kernels."""
 
 
-def cuda_source(launches: Sequence[Launch], architecture: Architecture) -> str:
-    """CUDA C for kernels, by their names. Raises InternalError if TVM refuses one. The caller holds
-    `locks.compiling`."""
+def cuda_source(launches: Sequence[Launch], architecture: Architecture, has_conditions: bool) -> str:
+    """CUDA C for kernels, by their names, and for conditional nodes of graphs, if there may be some. Raises
+    InternalError if TVM refuses a kernel. The caller holds `locks.compiling`."""
     target = tvm.target.Target(
         {
             "kind": "cuda",
@@ -48,7 +49,8 @@ def cuda_source(launches: Sequence[Launch], architecture: Architecture) -> str:
         return PRELUDE
     halves = HALF + HALF_OPERATIONS if re.search(r"\b(half|nv_bfloat16)\b", text) else ""
     cores = TENSOR_CORES if "relay_mma_" in text else ""
-    return PRELUDE + halves + cores + text[text.index(_FIRST_KERNEL) :]
+    text = PRELUDE + halves + cores + text[text.index(_FIRST_KERNEL) :]
+    return f"{text}\n{DECLARATION}{SOURCE}" if has_conditions else text
 
 
 def _kernel(launch: Launch, target: Any) -> Any:

@@ -164,6 +164,9 @@ inline void __syncthreads() { emulation::wait(); }
 
 // ---- instructions of warps, as relay/codegen/cuda/prelude.py has them
 
+// The handle of a condition is the address of its value.
+extern "C" inline void cudaGraphSetConditional(uint64_t handle, unsigned int value) { *(unsigned int*)handle = value; }
+
 namespace emulation {
 
 inline const void* rows[warp];

@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,13 @@ class EmulatedDriver:
         self._handles = 100
         self._captured: dict[int, list[Callable[[], None]]] = {}
         self._streams: set[int] = set()
+        self._flags: dict[int, ctypes.c_uint] = {}
+        self.rounds = 0
+        """The rounds of loops in graphs."""
+        self.CUgraphConditionalNodeType = driver.CUgraphConditionalNodeType
+        self.CUgraphNodeType = driver.CUgraphNodeType
+        self.CUgraphConditionalHandle = int
+        self.CUgraphNodeParams = lambda: SimpleNamespace(type=None, conditional=SimpleNamespace())
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu"):
@@ -259,6 +267,46 @@ class EmulatedDriver:
 
     def _cuStreamEndCapture(self, stream: int) -> Any:
         return (self._codes.CUDA_SUCCESS, self._captured.pop(stream))
+
+    # ---- conditional nodes: a flag's handle is the address of its value
+
+    def _cuStreamGetCaptureInfo(self, stream: int) -> Any:
+        return self._codes.CUDA_SUCCESS, 1, 1, self._captured[stream], [], [], 0
+
+    def _cuGraphConditionalHandleCreate(self, graph: Any, context: int, default: int, flags: int) -> int:
+        assert (context, default, flags) == (1, 0, 0)
+        made = ctypes.c_uint(default)
+        self._flags[ctypes.addressof(made)] = made
+        return ctypes.addressof(made)
+
+    def _cuGraphAddNode(self, graph: list[Any], before: Any, edges: Any, count: int, parameters: Any) -> Any:
+        given = parameters.conditional
+        assert parameters.type == self.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        assert (given.size, given.ctx, count) == (1, 1, 0)
+        flag, loops = self._flags[given.handle], given.type == self.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
+        body: list[Callable[[], None]] = []
+        given.phGraph_out = [body]
+
+        def run() -> None:
+            rounds = 0
+            while flag.value and (loops or not rounds):
+                for work in body:
+                    work()
+                rounds += 1
+                assert rounds < 1000, "a loop that does not end"
+            self.rounds += loops * rounds
+
+        graph.append(run)
+        return self._codes.CUDA_SUCCESS, run
+
+    def _cuStreamBeginCaptureToGraph(
+        self, stream: int, graph: list[Any], before: Any, edges: Any, count: int, mode: Any
+    ) -> None:
+        assert stream not in self._captured and not count
+        self._captured[stream] = graph
+
+    def _cuStreamUpdateCaptureDependencies(self, stream: int, nodes: Any, edges: Any, count: int, flags: int) -> None:
+        assert nodes == self._captured[stream][-1:] and (count, flags) == (1, 1)
 
     def _cuGraphInstantiate(self, graph: list[Any], flags: int) -> Any:
         return (self._codes.CUDA_SUCCESS, graph)
