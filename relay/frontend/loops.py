@@ -116,10 +116,10 @@ def _lower_rounds(
     environment = context.block.environment
     everything = assigned_names([node.target, *node.body])
     assigned = context.reassigned_names(everything)
-    read_later = live.head | live.after
+    read_later = live.head  # `else` may assign what is read after it
     names = [name for name in assigned if name in read_later and isinstance(environment.lookup(name), Var)]
     span = context.file.header(node, node.iter)
-    first = [name for name in assigned if left is None and name in live.after and _is_new(context, name)]
+    first = [name for name in assigned if left is None and name in live.after & live.head and _is_new(context, name)]
     for name in first:
         made = Apply(Static(Intrinsic("unassigned"), span), (Static(name, span),), (), span)
         environment.states[name] = context.bind(made, name, span)

@@ -250,3 +250,22 @@ def test_deep_loops_take_no_exponential_time() -> None:
     nest = "".join("    " + " " * i + f"while x > {i}:\n" for i in range(depth))
     function = lower(f"def f(x):\n{nest}{' ' * (depth + 5)}x = x - 1\n    return x\n")
     assert len(list(blocks(function.body))) > depth
+
+
+def test_a_loop_does_not_carry_what_its_else_assigns() -> None:
+    function = lower(
+        """
+        def f(x, y, k):
+            t = (x, y)
+            if k > 2:
+                t = (x, x)
+            for i in range(k):
+                t = (y, x)
+                y = y + x
+            else:
+                t = (y, y)
+            return t
+        """
+    )
+    loop = next(v for v in values(function.body) if isinstance(v, surface.ForEach))
+    assert [p.name for p in loop.parameters] == ["y"]
