@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from relay.api.function import RelayFunction, decorate
 from relay.calling.lowering import Lowering
 from relay.calling.programs.program_table import Explanation
-from relay.compilation.options import Options
+from relay.compilation.options import Options, options
 from relay.errors import FrontendError
 from relay.frontend import lower
 from relay.typecheck.elaboration.library import undecorated
@@ -92,11 +92,17 @@ jit.__relay_builtin__ = "jit"  # type: ignore[attr-defined]
 def from_source(
     text: str, globals: Mapping[str, Any] | None = None, filename: str = "<relay>"
 ) -> dict[str, RelayFunction] | RelayFunction:
-    """The functions of a text, by name; just the function if there is one. Raises FrontendError."""
+    """The functions of a text, by name; just the function if there is one. They need no decorators; the options in
+    those that they have are theirs. Raises FrontendError, and CompileError for an option."""
     if not isinstance(text, str):
         raise FrontendError(
             f"a program must be a string, found {type(text).__name__}", help="pass a str: data.decode()"
         )
     definitions = lower.lower_text(text, filename, dict(globals or {}))
-    functions = {name: RelayFunction(definition, Options()) for name, definition in definitions.items()}
+    from relay.frontend.static.decorators import options_in_text  # which a first call does not need
+
+    written = options_in_text(text, filename)
+    functions = {
+        name: RelayFunction(definition, options(written.get(name, {}))) for name, definition in definitions.items()
+    }
     return next(iter(functions.values())) if len(functions) == 1 else functions

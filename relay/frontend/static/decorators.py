@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from relay.frontend.source import FunctionNode
+from relay.errors import FrontendError
+from relay.frontend.source import FunctionNode, parse_text
 from relay.frontend.static.evaluation import Evaluator
 from relay.frontend.static.imported_names import ImportedNames
 from relay.ir.definition import MISSING
@@ -105,6 +106,30 @@ class Decorators:
             if self.registers(decorator.func if isinstance(decorator, ast.Call) else decorator):
                 return decorator
         return None
+
+
+def options_in_text(text: str, filename: str) -> dict[str, dict[str, object]]:
+    """The options in the decorators of a text's functions, by the functions' names; these decorators are not run.
+
+    Raises FrontendError for options that are not literals, and for other decorators than `@relay`.
+    """
+    file = parse_text(text, filename)
+    found: dict[str, dict[str, object]] = {}
+    for node in (n for n in file.tree.body if isinstance(n, ast.FunctionDef)):
+        for decorator in node.decorator_list:
+            call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+            if ast.unparse(call.func).rpartition(".")[2] not in ("relay", "jit") or call.args:
+                help = "leave it out, or write the program into a file"
+                raise FrontendError("the decorators of a text are `@relay`", file.span(decorator), help=help)
+            try:
+                options = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+            except ValueError:
+                help = "write numbers, strings, booleans, or tuples and dicts of these"
+                raise FrontendError(
+                    "the options of a text's functions are literals", file.span(decorator), help=help
+                ) from None
+            found[node.name] = options
+    return found
 
 
 def operator_name(node: ast.FunctionDef, decorator: ast.expr) -> str:
