@@ -148,7 +148,7 @@ class _Checker(Values):
         """A pending derivative: its type is that of the gradient of the function."""
         self.where, self.span = derivative.name, derivative.span
         if not self.core:
-            raise self.fail("a pending derivative before the core")
+            raise self.fail("a derivative in a module of stage typed; say `stage core`, or leave the stage out")
         of = self.module.functions.get(derivative.of)
         if of is None:
             raise self.fail(f"there is no function @{derivative.of}")
