@@ -66,7 +66,8 @@ def total(p: Particle):
 
 @relay
 def of_methods(p, x):
-    return p.energy(scale=2.0) + Particle.energy(p), x.tobytes(), x.tobytes(order="F"), np.sum(p) + np.sum(x)
+    sums = np.sum(p) + np.sum(x, initial=0.0)
+    return p.energy(scale=2.0) + Particle.energy(p), x.tobytes(), x.tobytes(order="F"), sums
 
 
 def test_methods_and_classes_of_users() -> None:

@@ -149,7 +149,7 @@ def _written_meaning(function: NumpyFunction) -> Definition | None:
     """The function of the language that is the same for more arguments; None if there is none."""
     module = np.linalg if function.key.startswith("linalg.") else np
     overloads = find(getattr(module, function.key.removeprefix("linalg.")))
-    return next((o.definition for o in overloads if o.is_written), None)
+    return next((o.definition for o in overloads if o.is_written and o.owner is None), None)
 
 
 def _needs_more(call: _Call, written: Definition) -> bool:
