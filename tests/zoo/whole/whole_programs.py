@@ -50,7 +50,6 @@ def _recurrent_network(cell, out, inputs, targets):
 @relay
 def beam_search(scores, width=2, stop=0, longest=6):
     beams = [(0.0, [1])]
-    best = -1e9
     for step in range(longest):
         candidates = []
         for total, tokens in beams:
