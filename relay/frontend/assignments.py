@@ -168,61 +168,80 @@ def update_item(
     `new` gets a function that reads the item that is replaced. What computes the new one may change the base, too, as
     in `x[i] = x.pop()`: that is read after it.
     """
-    path: list[ast.Subscript | ast.Attribute] = [target]
-    while is_part(inner := path[-1].value):
-        path.append(inner)
-    base = path[-1].value
-    cell: Atom | None = None
-    match base:
-        case ast.Name(id=name):
-            require_variable(context, base, target)
-            context.change_parameter(name, context.span(target))
-            if any(isinstance(step, ast.Attribute) for step in path):
-                context.changed_fields.add(name)
-        case ast.Attribute(value=reference, attr="value"):
-            cell = context.atom(reference)
-        case _:
-            raise FrontendError(
-                "only an item or a field of a variable can be assigned",
-                context.span(target),
-                help="assign the value to a variable first",
-            )
-    span = context.span(base)
-    places: list[Step] = [
-        (lower_items(context, node.slice) if isinstance(node, ast.Subscript) else node.attr, context.span(node))
-        for node in reversed(path)
-    ]
-    held: list[Atom] = []  # the base, its item, ..
+    place = Place(context, target)
+    place.store(new(place.read), inside)
 
-    def read() -> None:
-        if isinstance(base, ast.Name):
-            whole = context.read(base.id, span)
-        else:
-            assert cell is not None
-            whole = context.bind(Attribute(cell, "value", span), "value", span)
-        if not held or held[0] is not whole:
-            held[:] = [whole]
-            for step in places[:-1]:
-                held.append(_part(context, held[-1], step, False))
 
-    def old_value() -> Atom:
-        read()
-        return _part(context, held[-1], places[-1], True)
+class Place:
+    """A variable, or a part of one or of what a reference holds, whose keys are computed once."""
 
-    value = new(old_value)
-    read()
-    for whole, (items, place) in zip(reversed(held), reversed(places), strict=True):
-        if isinstance(items, str):
-            update: Expr = Apply(Static(Intrinsic("set_field"), place), (whole, Static(items, place), value), (), place)
+    def __init__(self, context: Context, target: ast.expr) -> None:
+        path: list[ast.Subscript | ast.Attribute] = []
+        base = target
+        while is_part(base):
+            path.append(base)
+            base = base.value
+        self._context, self._target, self._base = context, target, base
+        self._cell: Atom | None = None
+        match base:
+            case ast.Name(id=name):
+                require_variable(context, base, target)
+                context.change_parameter(name, context.span(target))
+                if any(isinstance(step, ast.Attribute) for step in path):
+                    context.changed_fields.add(name)
+            case ast.Attribute(value=reference, attr="value"):
+                self._cell = context.atom(reference)
+            case _:
+                raise FrontendError(
+                    "only an item or a field of a variable can be assigned",
+                    context.span(target),
+                    help="assign the value to a variable first",
+                )
+        self._steps: list[Step] = [
+            (lower_items(context, node.slice) if isinstance(node, ast.Subscript) else node.attr, context.span(node))
+            for node in reversed(path)
+        ]
+        self._held: list[Atom] = []  # the base, its item, ..
+
+    def _read_around(self) -> Atom:
+        """Read what is around the place, unless it is known, and give the base."""
+        span = self._context.span(self._base)
+        if isinstance(self._base, ast.Name):
+            whole = self._context.read(self._base.id, span)
         else:
-            update = IndexUpdate(whole, items, value, place, inside or whole is not held[-1])
-        if whole is held[0] and isinstance(base, ast.Name):
-            context.updated.add(context.assign(base.id, update, place))
-        else:
-            value = context.bind(update, "updated", place)
-            context.updated.add(value)
-    if cell is not None:
-        context.emit((), SetAttribute(cell, "value", value, context.span(target)))
+            assert self._cell is not None
+            whole = self._context.bind(Attribute(self._cell, "value", span), "value", span)
+        if not self._held or self._held[0] is not whole:
+            self._held = [whole]
+            for step in self._steps[:-1]:
+                self._held.append(_part(self._context, self._held[-1], step, False))
+        return whole
+
+    def read(self) -> Atom:
+        """The value at the place."""
+        whole = self._read_around()
+        return _part(self._context, self._held[-1], self._steps[-1], True) if self._steps else whole
+
+    def store(self, value: Atom, inside: bool) -> None:
+        """Put a value there."""
+        context = self._context
+        if self._steps:
+            self._read_around()
+        elif isinstance(self._base, ast.Name):
+            context.assign(self._base.id, value, context.span(self._base))
+        for whole, (items, place) in zip(reversed(self._held), reversed(self._steps), strict=bool(self._steps)):
+            if isinstance(items, str):
+                given = (whole, Static(items, place), value)
+                update: Expr = Apply(Static(Intrinsic("set_field"), place), given, (), place)
+            else:
+                update = IndexUpdate(whole, items, value, place, inside or whole is not self._held[-1])
+            if whole is self._held[0] and isinstance(self._base, ast.Name):
+                context.updated.add(context.assign(self._base.id, update, place))
+            else:
+                value = context.bind(update, "updated", place)
+                context.updated.add(value)
+        if self._cell is not None:
+            context.emit((), SetAttribute(self._cell, "value", value, context.span(self._target)))
 
 
 def _part(context: Context, whole: Atom, step: Step, updated: bool) -> Atom:

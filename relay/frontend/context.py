@@ -8,7 +8,7 @@ brings them together.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -47,7 +47,7 @@ from relay.ir.expr import (
 )
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Index, Unpack
-from relay.ir.types import TypeId
+from relay.ir.types import Type, TypeId
 
 REFERENCE_HELP = "make it a reference: `{0} = relay.ref(..)`, then read and assign `{0}.value`"
 
@@ -166,6 +166,7 @@ class Context:
         name: str,
         translator: Translator,
         parent: Context | None,
+        gives_back: Sequence[str] = (),
     ) -> None:
         self.file = file
         self.scope = scope
@@ -186,7 +187,8 @@ class Context:
         self.sizes: dict[str, TypeId] = {}  # those that annotations in jaxtyping's notation name
         self.doubtful: set[str] = set()  # variables that may have no value after an error
         self.early: dict[str, Var] = {}  # the cells that are made before their variables have values
-        self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [])
+        self.gives_back = tuple(gives_back)  # the parameters that a call gets back, with their changes
+        self.liveness = Liveness(node.body if isinstance(node, ast.FunctionDef) else [], self.gives_back)
         self.block = SurfaceBlock(Environment())
         self.loops: list[LoopFrame] = []
         self.finals: list[Any] = []  # what `return`, `break` and `continue` run before they leave
@@ -201,12 +203,17 @@ class Context:
         self.changed_sets: set[int] = changed_sets(node) if parent is None else parent.changed_sets
         self.appended_tuples = appended_tuples(node.body) if isinstance(node, ast.FunctionDef) else {}
         self.changed_parameters: dict[str, Span] = {}  # whose items or length the function changes, and where first
+        self.changes: Mapping[int, tuple[int, ...] | None] = {}  # the parameters that change: see Definition
+        self.lost: list[RelayError] = []  # of changes that Python, as the caller, does not see
+        self.result: Type | None = None  # the annotation of the result, beside which parameters are given back
         self.valued_return: Span | None = None
         self.bare_return: Span | None = None
 
-    def restarted_context(self) -> Context:
+    def restarted_context(self, gives_back: Sequence[str] | None = None) -> Context:
         """The same function at the start of its translation, with the cells that were found."""
-        context = Context(self.file, self.scope, self.node, self.name, self.translator, None)
+        back = self.gives_back if gives_back is None else gives_back
+        context = Context(self.file, self.scope, self.node, self.name, self.translator, None, back)
+        context.changes = self.changes
         context.found_cells, context.found_lists = self.found_cells, self.found_lists
         context.found_early = self.found_early
         context.cells = set(self.found_cells.get(id(self.node), ()))

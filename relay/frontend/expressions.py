@@ -8,6 +8,8 @@ from relay.errors import FrontendError
 from relay.frontend import displays
 from relay.frontend.analysis.names import TAKING, subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
+from relay.frontend.changes.calls import lower_changing_call
+from relay.frontend.changes.parameters import Mark
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_condition, lower_conditional
 from relay.frontend.context import TEMPORARY_NAMES, Context
@@ -136,6 +138,9 @@ def _call(context: Context, node: ast.Call) -> Expr:
             return lower_quantifier(context, node.args[0], name == "any")
         case ast.Name("set") if id(node) in context.changed_sets and node.args and not context.defines("set"):
             return displays.lower_set(context, node)
+    mark = getattr(node, "changing", None)
+    if isinstance(mark, Mark):
+        return lower_changing_call(context, node, mark)
     if displays.has_stars(node):
         return displays.lower_starred_call(context, node)
     if (items := lower_mapped(context, node)) is not None:

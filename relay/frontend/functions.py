@@ -11,7 +11,7 @@ from typing import TypeVar, TypeVarTuple
 
 import attrs
 
-from relay.errors import FrontendError, InternalError, Label
+from relay.errors import FrontendError, InternalError, Label, Span
 from relay.errors.place_warnings import warn_at
 from relay.frontend.analysis.foreign_annotations import literal_values, meaning, unknown_name
 from relay.frontend.analysis.names import is_part, parameters_in_order, read_names
@@ -23,7 +23,7 @@ from relay.ir.annotations.annotation import to_type
 from relay.ir.definition import Definition
 from relay.ir.expr import Assert, Atom, Dead, Exit, Function, Lambda, Parameter, Static, Var
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.surface import Apply
+from relay.ir.surface import Annotated, Apply
 from relay.ir.types import Type
 
 _STATIC = re.compile(r"#\s*relay:\s*static\b")
@@ -60,15 +60,20 @@ def lower_body(
     documentation, result = None, None
     if isinstance(node, ast.Lambda):
         value = context.atom(node.body)
-        context.block.terminator = Exit(context.label, (value,), context.span(node.body))
+        context.block.terminator = Exit(
+            context.label, (given_back(context, value, context.span(node.body)),), context.span(node.body)
+        )
     else:
         result = _annotation(context, reader.type, node.returns, "return", evaluated)
+        if context.gives_back:
+            context.result, result = result, None
         documentation = ast.get_docstring(node)
         context.statements(node.body if documentation is None else node.body[1:])
         _end(context, node)
         _refuse_lost_changes(context)
     static = [_is_static(context, argument) for argument in all_parameters(node)]
-    signature = tuple(map(Parameter, _kinds(node.args), defaults, static))
+    returned = [argument.arg in context.gives_back for argument in all_parameters(node)]
+    signature = tuple(map(Parameter, _kinds(node.args), defaults, static, returned))
     span = context.file.function_span(node)
     return Function(
         context.name, tuple(parameters), context.block.block(), context.label, result, signature, documentation, span
@@ -178,15 +183,27 @@ def _check_literal(context: Context, argument: ast.arg, var: Var) -> None:
 
 
 def _refuse_lost_changes(context: Context) -> None:
-    """Note an error for a function that changes what it is given, as Python's functions may, and does not return it:
-    items where it has no result, fields where no result holds the record."""
+    """Note an error of calls from Python for a function that changes what it is given, as Python's functions may, and
+    does not return it: items where it has no result, fields where no result holds the record."""
     for name, span in context.changed_parameters.items():
+        if name in context.gives_back:
+            continue
         if context.valued_return is None or (name in context.changed_fields and not _returns(context.node, name)):
             nothing = "; nothing is returned" if context.valued_return is None else ", and it is not returned"
             message = f"`{name}` is a value of the caller's, which does not see this change{nothing}"
-            context.errors.append(
-                FrontendError(message, span, help=f"return {name}, and assign the result of the call")
-            )
+            error = FrontendError(message, span, help=f"return {name}, and assign the result of the call")
+            (context.lost if context.parent is None else context.errors).append(error)
+
+
+def given_back(context: Context, result: Atom, span: Span) -> Atom:
+    """What a `return` gives: its value; with the parameters that the function changes, if it gives them back."""
+    if not context.gives_back:
+        return result
+    if context.result is not None:
+        result = context.bind(Annotated(result, context.result, span), "result", span)
+    changed = [context.read(name, span) for name in context.gives_back]
+    given = Apply(Static(Intrinsic("given_back"), span), (result, *changed), (), span)
+    return context.bind(given, "changed", span)
 
 
 def _returns(node: FunctionNode, name: str) -> bool:
@@ -217,7 +234,7 @@ def _end(context: Context, node: ast.FunctionDef) -> None:
                 help="return a value on every path; where there is none, write `return None`",
             )
         span = context.file.function_span(node)
-        context.block.terminator = Exit(context.label, (Static(None, span),), span)
+        context.block.terminator = Exit(context.label, (given_back(context, Static(None, span), span),), span)
     elif valued is not None and context.bare_return is not None:
         raise FrontendError(
             f"`{context.name}` returns a value on one path and nothing on another",
@@ -314,7 +331,9 @@ def _defaults(context: Context, node: FunctionNode) -> list[Atom | None]:
 def _lower_nested(context: Context, node: FunctionNode, name: str, defaults: Sequence[Atom | None]) -> Lambda:
     parameters = type_parameters(context.file, node)
     scope = ParameterScope(parameters, context.scope) if parameters else context.scope
-    inner = Context(context.file, scope, node, name, context.translator, context)
+    positions: Sequence[int] = getattr(node, "gives_back", ())
+    parameters_given_back = [all_parameters(node)[p].arg for p in positions]
+    inner = Context(context.file, scope, node, name, context.translator, context, parameters_given_back)
     reader = AnnotationReader(context.file, scope, context.defines, inner.sizes)
     function = lower_body(inner, reader, defaults, dict)
     if inner.captures:
@@ -338,7 +357,7 @@ def with_static(definition: Definition, names: str | Sequence[str]) -> Definitio
     if not wanted:
         return definition
     marked = tuple(
-        Parameter(s.kind, s.default, s.static or p.name in wanted)
+        attrs.evolve(s, static=s.static or p.name in wanted)  # type: ignore[misc]
         for p, s in zip(function.parameters, function.signature, strict=True)
     )
     return attrs.evolve(definition, function=attrs.evolve(function, signature=marked))  # type: ignore[misc]

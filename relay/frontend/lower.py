@@ -102,6 +102,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -111,9 +112,10 @@ from relay.errors import FrontendError, RelayError, Source, bugs_of, combine_err
 from relay.frontend.analysis.names import read_names
 from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
+from relay.frontend.changes.marked_text import marked
 from relay.frontend.context import Context
 from relay.frontend.expressions import lower_constant, lower_expression
-from relay.frontend.functions import all_defaults, lower_body, type_parameters
+from relay.frontend.functions import all_defaults, all_parameters, lower_body, type_parameters
 from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, SnapshotScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, parse_text
 from relay.frontend.statements import lower_statements
@@ -269,11 +271,34 @@ def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
         parameters = {**{n: p for n, p in further.items() if scope.resolve(n) is MISSING}, **parameters}
     if parameters:
         scope = ParameterScope(parameters, scope)
+    node, changes = marked(file, scope, node)
     context = Context(file, scope, node, name, _PythonTranslator(), None)
+    context.changes = changes
     return context
 
 
 def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Definition:
+    function, context = _translated(context, defaults, evaluated)
+    snapshot, updated = SnapshotScope(scope), frozenset(context.updated)
+    if not context.changes:
+        return Definition(function, snapshot, updated=updated)
+    changing = functools.cache(lambda: _giving_back(context, snapshot, defaults, evaluated))
+    lost = combine_errors(context.lost) if context.lost else None
+    return Definition(function, snapshot, updated=updated, changes=context.changes, changing=changing, lost=lost)
+
+
+def _giving_back(
+    context: Context, scope: SnapshotScope, defaults: Sequence[Atom | None], evaluated: Evaluated
+) -> Definition:
+    """The function whose result is a tuple of its result and the parameters that it changes, but for those in it."""
+    names = [p.arg for p in all_parameters(context.node)]
+    context = context.restarted_context([names[p] for p, way in context.changes.items() if way is None])
+    function, context = _translated(context, defaults, evaluated)
+    return Definition(function, scope, updated=frozenset(context.updated))
+
+
+def _translated(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluated) -> tuple[Function, Context]:
+    """The function of a context, and the context that it was found in. Raises FrontendError."""
     try:
         while True:
             known = context.discoveries
@@ -289,7 +314,7 @@ def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], eval
         ) from None
     if context.errors or function is None:
         raise combine_errors(context.errors)
-    return Definition(function, SnapshotScope(scope), updated=frozenset(context.updated))
+    return function, context
 
 
 def _body(context: Context, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Function | None:

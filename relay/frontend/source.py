@@ -37,6 +37,8 @@ class SourceFile:
         self.source = source
         self.tree = tree
         self.codes: dict[int, dict[tuple[str, int], list[CodeType]]] = {}  # what Python makes of it, by compiler flags
+        self.facts: dict[int, object] = {}  # what functions change, by their nodes
+        self._methods: dict[int, ast.FunctionDef] | None = None
         self._is_ascii = source.text.isascii()
         self._lines = [] if self._is_ascii else source.text.split("\n")
         self._generic: list[ast.stmt] | None = None  # classes and functions that have type parameters
@@ -54,6 +56,14 @@ class SourceFile:
                     found.setdefault(first, []).append(node)
             self._functions = found
         return self._functions.get(line, [])
+
+    @property
+    def methods(self) -> dict[int, ast.FunctionDef]:
+        """The functions in the classes of the text, by the identity of their nodes."""
+        if self._methods is None:
+            classes = (s for s in statements(self.tree) if isinstance(s, ast.ClassDef))
+            self._methods = {id(s): s for c in classes for s in c.body if isinstance(s, ast.FunctionDef)}
+        return self._methods
 
     def generic_around(self, node: FunctionNode) -> list[ast.stmt]:
         """The classes and functions with type parameters, `class Layer[T]`, around a function, from outside."""

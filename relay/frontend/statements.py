@@ -15,7 +15,7 @@ from relay.frontend.conditions import lower_condition, lower_if
 from relay.frontend.context import Context, Unassigned, temporary_name
 from relay.frontend.errors.handling import lower_try, run_finals
 from relay.frontend.errors.raising import joined_text, lower_raise, with_asserted_text
-from relay.frontend.functions import is_definition, lower_definitions
+from relay.frontend.functions import given_back, is_definition, lower_definitions
 from relay.frontend.lists import lower_delete_item, lower_list_statement
 from relay.frontend.loops import lower_break, lower_continue, lower_for, lower_while
 from relay.frontend.matching import lower_match
@@ -139,13 +139,16 @@ def _lower_return(context: Context, node: ast.Return) -> None:
                 context.bare_return = context.span(node)
             if context.finals and not run_finals(context):
                 return
-            context.block.terminator = Exit(context.label, (Static(None, context.span(node)),), context.span(node))
+            nothing = given_back(context, Static(None, context.span(node)), context.span(node))
+            context.block.terminator = Exit(context.label, (nothing,), context.span(node))
         case expression:
             context.valued_return = context.span(expression)
             result = context.atom(expression)
             if context.finals and not run_finals(context):
                 return
-            context.block.terminator = Exit(context.label, (result,), context.span(expression))
+            context.block.terminator = Exit(
+                context.label, (given_back(context, result, context.span(expression)),), context.span(expression)
+            )
 
 
 def _lower_assert(context: Context, node: ast.Assert) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import attrs
 
-from relay.errors import InternalError
+from relay.errors import InternalError, RelayError
 from relay.ir.expr import Function, Grad, Var
 from relay.ir.types import Constructor, DataDefinition, DataType, Kind, Type, TypeId, prune
 
@@ -43,13 +43,31 @@ class NoScope(Scope):
 class Definition:
     """A decorated function: its surface IR, and its names. Objects that stand for one carry it as `__relay__`. A `pure`
     one must have no effects. `updated`: the variables that hold a value after a change that Python makes in place,
-    as in `xs.append(v)` and `x += v`; the first operand of their expression is the value before it."""
+    as in `xs.append(v)` and `x += v`; the first operand of their expression is the value before it.
+
+    `changes`: the positions of the parameters that it changes, with the ways from its result to those that are in it.
+    `changing()` is the same function, which gives the others back. `lost` is the error of a call by which Python would
+    not see a change.
+    """
 
     function: Function
     scope: Scope
     gradient: DefinedGradient | None = None
     pure: bool = False
     updated: frozenset[Var] = frozenset()
+    changes: Mapping[int, tuple[int, ...] | None] = attrs.field(factory=dict)
+    changing: Callable[[], Definition] | None = None
+    lost: RelayError | None = None
+
+    @property
+    def gives_back(self) -> tuple[int, ...]:
+        """The positions of the parameters that are in its result."""
+        return given_back(self.function)
+
+
+def given_back(function: Function) -> tuple[int, ...]:
+    """The positions of the parameters that are in the result of a function, with the changes that it makes in them."""
+    return tuple(i for i, p in enumerate(function.signature) if p.given_back)
 
 
 @attrs.frozen(eq=False)

@@ -15,6 +15,7 @@ append(x, v)                 the list after `x.append(v)`
 pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
                              as append; of pop the element and the list
 extend(d, k, v)              the record with one more field: `{k: v for ..}`
+given_back(r, x, ..)         the result of a function with the parameters that it has changed
 set_field(p, name, v)        the record after `p.name = v`
 is_same(x, y)                `x is y` of objects that are known
 is_none(x)                   `x is None`

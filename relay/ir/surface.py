@@ -19,12 +19,17 @@ from relay.ir.types import Type
 
 @node
 class Apply:
-    """A call of anything: an operator, a function, a class, a Python builtin, a bound method."""
+    """A call of anything: an operator, a function, a class, a Python builtin, a bound method.
+
+    `changed`: the arguments that the caller gets back, with the changes that the function makes; the call gives a tuple
+    of the result and these. They are numbered, those by keyword last; -1 is the value of a method.
+    """
 
     function: Atom
     arguments: tuple[Atom, ...]
     keywords: tuple[tuple[str, Atom], ...] = ()
     span: Span | None = None
+    changed: tuple[int, ...] = ()
 
 
 @node

@@ -201,6 +201,9 @@ class BodyPrinter(Pieces):
             case Apply(function, arguments, keywords):
                 words = [*map(atom, arguments), *(f"{name_text(name)}={atom(value)}" for name, value in keywords)]
                 self._put(f"apply {atom(function)}({', '.join(words)})")
+                if expression.changed:
+                    numbers = ("receiver" if number < 0 else str(number) for number in expression.changed)
+                    self._put(f" changing {', '.join(numbers)}")
             case Attribute(value, name):
                 self._put(f"{atom(value)}.{name_text(name)}")
             case SetAttribute(value, name, new):
@@ -285,7 +288,7 @@ class BodyPrinter(Pieces):
 
     def _parameter(self, var: Var, parameter: Parameter) -> str:
         kind = "" if parameter.kind == "positional_or_keyword" else f"{parameter.kind} "
-        kind += "static " if parameter.static else ""
+        kind += "static " * parameter.static + "given_back " * parameter.given_back
         default = "" if parameter.default is None else f" = {self._atom(parameter.default)}"
         word = self._variable(var)
         if self._open is not None and self._names.name_of(var) != var.name:  # callers may give its name

@@ -1,8 +1,9 @@
 """The bodies of untyped functions from their text: what the front end hands on, before elaboration.
 
-function    ::= fn f([kind] [static] %x [: T] [named "x"] [= a], ..) [-> T] block
+function    ::= fn f([kind] [static] [given_back] %x [: T] [named "x"] [= a], ..) [-> T] block
 kind        ::= positional_only | keyword_only | var_positional | var_keyword
-expression  ::= apply a(a, .., name=a, ..) | a.name | a.name = a | a[item, ..] [updated] | a[item, .. = a] | a : T
+expression  ::= apply a(a, .., name=a, ..) [changing i, ..] | a.name | a.name = a | a[item, ..] [updated]
+                | a[item, .. = a] | a : T
                 | unpack a 3 | loop 'l for %x in a (%y = a, ..) block
                 | match a { pattern [if block] -> block .. } | those of typed programs
 item        ::= a | [a]:[a][:[a]]
@@ -144,11 +145,12 @@ class SurfaceParser(BodyParser):
         cursor = self.cursor
         kind = cursor.take().text if cursor.next.text in _KINDS else "positional_or_keyword"
         static = cursor.accept("static") is not None
+        given_back = cursor.accept("given_back") is not None
         variable = self.atoms.variable()
         if cursor.accept("named"):
             self._names[variable] = cursor.string("the parameter's name in Python, in quotes")
         default = self.atoms.atom() if cursor.accept("=") else None
-        return variable, Parameter(kind, default, static)
+        return variable, Parameter(kind, default, static, given_back)
 
     def _body(self, name: str, signature: Signature, span: Span) -> Function:
         function = super()._body(name, signature, span)
@@ -200,7 +202,10 @@ class SurfaceParser(BodyParser):
                 raise FrontendError("positional arguments come before keyword arguments", cursor.span_from(start))
             else:
                 arguments.append(value)
-        return Apply(function, tuple(arguments), tuple(keywords), cursor.span_from(start))
+        changed: list[int] = []
+        while cursor.accept("," if changed else "changing"):
+            changed.append(-1 if cursor.accept("receiver") else self.values.index("the number of an argument"))
+        return Apply(function, tuple(arguments), tuple(keywords), cursor.span_from(start), tuple(changed))
 
     def _keyword_item(self, item: Callable[[], _T]) -> tuple[str | None, _T]:
         """`name=item`, or `item`."""

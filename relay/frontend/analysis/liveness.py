@@ -50,12 +50,13 @@ class LiveNames:
 class Liveness:
     """The live names around each `if`, `while` and `for` of a function, by the node's identity."""
 
-    def __init__(self, body: Sequence[ast.stmt]) -> None:
+    def __init__(self, body: Sequence[ast.stmt], returned: Iterable[str] = ()) -> None:
         self._around: dict[int, LiveNames] = {}
         self._after: dict[int, frozenset[str]] = {}  # the names after the last of some statements
         self._after_errors: dict[int, frozenset[str]] = {}
         self._final: set[str] = set()  # what the `finally`s around read
-        self._block(body, set(), NOTHING, NOTHING, record=True)
+        self._returned = frozenset(returned)  # what every return gives, beside its value
+        self._block(body, set(returned), NOTHING, NOTHING, record=True)
 
     def live_around(self, node: ast.stmt) -> LiveNames:
         """The live names around a statement that has been analyzed."""
@@ -94,7 +95,7 @@ class Liveness:
                     live.discard(name)
                     live |= read_names(statement)
                 case ast.Return(value=value):
-                    live = read_names(value) | self._final
+                    live = read_names(value) | self._final | self._returned
                 case ast.Try():
                     live = self._try(statement, live, breaks, continues, record)
                 case ast.With(body=body, items=items):

@@ -19,7 +19,7 @@ NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def assigned_names(nodes: Iterable[ast.AST]) -> Names:
     """The names that these nodes give a new value, in the order of the text."""
     names: Names = {}
-    for node in _walk_function(nodes):
+    for node in function_nodes(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             names[node.id] = None
         elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
@@ -30,6 +30,8 @@ def assigned_names(nodes: Iterable[ast.AST]) -> Names:
             names[changed] = None
         elif (name := _defined_name(node)) is not None:
             names[name] = None
+        else:
+            names |= changed_arguments(node)
     return names
 
 
@@ -108,22 +110,40 @@ def changes_list(method: str, call: ast.Call) -> bool:
     return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
 
 
-def changed_list(node: ast.AST) -> str | None:
-    """The variable of `xs.append(v)` and the like, written as statements, and of `xs.pop(..)` anywhere; else None."""
+def changed_place(node: ast.AST) -> ast.expr | None:
+    """What `xs.append(v)` and the like, written as statements, and `xs.pop(..)`, anywhere, change; else None."""
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call):
-            return name if changes_list(method, call) else None
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), keywords=[]) if method in TAKING:
-            return name
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=held, attr=method)) as call):
+            return held if changes_list(method, call) else None
+        case ast.Call(func=ast.Attribute(value=held, attr=method), keywords=[]) if method in TAKING:
+            return held
         case _:
             return None
+
+
+def changed_list(node: ast.AST) -> str | None:
+    """The variable whose list or dict a method changes; None for other nodes, and for parts of variables."""
+    place = changed_place(node)
+    return place.id if isinstance(place, ast.Name) else None
+
+
+def changed_arguments(node: ast.AST) -> Names:
+    """The variables that a call of a function that changes its arguments rebinds, as the call is marked."""
+    mark = getattr(node, "changing", None) if isinstance(node, ast.Call) else None
+    return {} if mark is None else dict.fromkeys(mark.variables)
+
+
+def _holder(node: ast.AST) -> str | None:
+    """The variable of `d["k"].append(v)` and the like; None for anything else."""
+    place = changed_place(node)
+    return subscripted_name(place) if isinstance(place, ast.Subscript | ast.Attribute) else None
 
 
 def appended_tuples(nodes: Iterable[ast.AST]) -> dict[str, int]:
     """The number of parts of the tuples that `xs.append((a, b))` writes, for each variable that gets only such
     tuples."""
     counts: dict[str, set[int | None]] = {}
-    for node in _walk_function(nodes):
+    for node in function_nodes(nodes):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value], keywords=[]):
                 counts.setdefault(name, set()).add(_parts_of_tuple(value))
@@ -138,25 +158,10 @@ def _parts_of_tuple(node: ast.expr) -> int | None:
     return len(node.elts)
 
 
-def _holder(node: ast.AST) -> str | None:
-    """The variable of `d["k"].append(v)` and the like; None for anything else."""
-    match node:
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr=method)) as call
-        ):
-            return subscripted_name(held) if changes_list(method, call) else None
-        case ast.Call(
-            func=ast.Attribute(value=ast.Subscript() | ast.Attribute() as held, attr=method), keywords=[]
-        ) if method in TAKING:
-            return subscripted_name(held)
-        case _:
-            return None
-
-
 def resized_lists(nodes: Iterable[ast.AST]) -> Names:
     """The variables whose lists these nodes make longer or shorter, as far as the syntax shows it."""
     names: Names = {}
-    for node in _walk_function(nodes):
+    for node in function_nodes(nodes):
         if (changed := changed_list(node)) is not None:
             names[changed] = None
         match node:
@@ -184,7 +189,7 @@ def resized_lists(nodes: Iterable[ast.AST]) -> Names:
 def nonlocal_names(function: ast.FunctionDef | ast.Lambda) -> set[str]:
     """The names that a function declares `nonlocal`."""
     body = function.body if isinstance(function, ast.FunctionDef) else []
-    return {name for node in _walk_function(body) if isinstance(node, ast.Nonlocal) for name in node.names}
+    return {name for node in function_nodes(body) if isinstance(node, ast.Nonlocal) for name in node.names}
 
 
 def parameters_in_order(arguments: ast.arguments) -> list[ast.arg]:
@@ -198,7 +203,7 @@ def local_names(function: ast.FunctionDef | ast.Lambda) -> Names:
     """The names that are local to a function: its parameters, and what its own statements assign."""
     names: Names = {a.arg: None for a in parameters_in_order(function.args)}
     body = function.body if isinstance(function, ast.FunctionDef) else [function.body]
-    for node in _walk_function(body):
+    for node in function_nodes(body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
         elif (defined := _defined_name(node)) is not None:
@@ -259,17 +264,22 @@ def certainly_assigned(node: ast.AST) -> set[str]:
 
 
 def has_assignment(node: ast.AST) -> bool:
-    """True if an expression has a `:=` of the function around it, or a `pop`."""
-    return any(isinstance(n, ast.NamedExpr) or changed_list(n) is not None for n in _walk_function([node]))
+    """True if an expression has a `:=` of the function around it, a `pop`, or a call that changes an argument."""
+    return any(
+        isinstance(n, ast.NamedExpr) or changed_list(n) is not None or changed_arguments(n)
+        for n in function_nodes([node])
+    )
 
 
 def changes_inside(nodes: Iterable[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
-    """The names that expressions of a comprehension assign by `:=`, or change by `pop`, and where."""
-    for node in _walk_function(nodes):
+    """The names that expressions of a comprehension assign by `:=`, or change by `pop` or a call, and where."""
+    for node in function_nodes(nodes):
         if isinstance(node, ast.NamedExpr):
             yield node.target.id, node
         elif isinstance(node, ast.Call) and (name := changed_list(node) or _holder(node)) is not None:
             yield name, node
+        else:
+            yield from ((name, node) for name in changed_arguments(node))  # type: ignore[misc]
 
 
 def subscripted_name(node: ast.expr) -> str | None:
@@ -309,7 +319,7 @@ def if_chain(node: ast.If) -> tuple[list[ast.If], list[ast.stmt]]:
     return chain, node.orelse
 
 
-def _walk_function(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def function_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of one function in the order of the text. Of nested functions only what runs at the definition."""
     stack = list(nodes)[::-1]
     while stack:

@@ -128,6 +128,9 @@ def _attempt(
     symbolic: frozenset[Place],
 ) -> Module:
     try:
+        lost = primal(definition).lost
+        if lost is not None and not checker.generic:
+            raise lost
         with assume_facts(checker.hints):
             if isinstance(definition, Definition):
                 name = _entry(checker, GlobalFunction(definition), arguments, symbolic)

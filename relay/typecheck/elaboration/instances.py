@@ -11,16 +11,20 @@ from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.definition import given_back
 from relay.ir.expr import (
     Call,
     Function,
     Var,
 )
 from relay.ir.types import (
+    Kind,
     QuantifiedType,
     StackType,
+    TupleType,
     Type,
     TypeId,
+    Unknown,
     prune,
 )
 from relay.typecheck.elaboration import binding_times, constant_results, similar_instances
@@ -125,6 +129,7 @@ def call_function(
         values = fit_arguments(checker, out, function, values, span)
     packs = checker.decisions.returning and function.label not in checker.decisions.kept
     instance = instantiate(checker, callee, entities, values, span, numbers, packs=packs, iterated=passed)
+    _know_given_back(checker, instance, function, values, span)
     if packs and instance.build is None:
         raise returned_functions.ResultStaysDynamic(
             function.label
@@ -139,6 +144,19 @@ def call_function(
         assert isinstance(found, Tuple)
         return returned_functions.unpack_result(checker, out, instance.returned, found.items, span)
     return constant_results.with_known_numbers(found, instance.known)
+
+
+def _know_given_back(
+    checker: Checker, instance: Instance, function: Function, values: Sequence[DynamicValue | None], span: Span | None
+) -> None:
+    """Let the types of the parameters that a recursive call gives back be those of its arguments, as its result is not
+    known yet."""
+    back = given_back(function)
+    if back and isinstance(prune(instance.result), Unknown):
+        fresh = checker.solver.fresh_variable
+        given = [value.type if (value := values[p]) is not None else fresh(Kind.Type) for p in back]
+        parts = TupleType((fresh(Kind.Type), *given))
+        checker.unify_at(instance.result, parts, span, f"the result of {function.name}")
 
 
 def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> bool:

@@ -104,6 +104,38 @@ def both(a, b):
     a.append(1.0)
     return a, b
 
+def push(a, v):
+    a.append(v)
+
+def taken(a):
+    return a.pop()
+
+def deeper(a, n):
+    if n > 0:
+        deeper(a, n - 1)
+        push(a, n * 1.0)
+    return n
+
+def returned(a, v):
+    a[0] = v
+    return a, v
+
+def moved(a, b):
+    b.append(a.pop())
+
+def behind(a):
+    b = [a]
+    b[0].append(1.0)
+
+def recursive(a, n):
+    if n == 0:
+        return 0
+    b = [a]
+    recursive(a, n - 1)
+    k = len(b[0])
+    a.append(1.0)
+    return k
+
 """
 
 
@@ -131,7 +163,6 @@ DIFFERENT = [
     "first, rest = g; first.append(9.0); return g",
     "best = y\nfor i in range(2):\n    y[i] = 7.0\nreturn best",
     "z = y if n > 1 else x[0]; z[0] = 9.0; return y",
-    "z = cleared(y); return y + z",
     "z = same(xs); z[0] = 9.0; return xs",
     "return both(xs, xs)",
     "z = xs\ndef push(v):\n    z.append(v)\npush(1.0)\nreturn xs",
@@ -143,6 +174,15 @@ DIFFERENT = [
     "n = adder.put(xs); return n + len(xs)",
     "for m in g:\n    n += adder(m)\nreturn n, g",
     "c = x[1:, 0]; e = c[0:1]; x[1:] -= 1.0; return c",
+    "zs = xs; push(xs, 1.0); return len(zs)",
+    "m = g[0]; push(g[0], 1.0); return m",
+    "push(xs if n > 1 else g[0], 1.0); return xs",
+    "behind(xs); return xs",
+    "moved(xs, xs); return xs",
+    "return recursive(xs, n)",
+    "fs = [push]; fs[0](xs, 1.0); return xs",
+    "q = Box(xs, 0.0); q.put(1.0); return xs",
+    "a, k = returned(xs, 2.0); a.append(1.0); return len(xs), k",
     "c = x[1:, 0]; e = [c[0:1]]; x[0:] -= 1.0; return e",
 ]
 
@@ -170,6 +210,21 @@ SAME = [
     "g[0][1] += 1.0; g[n - 1].append(3.0); return g",
     "y = cleared(y); return y",
     "a, b = x[0].sum(), y; a, b = b, a; return a, b",
+    "z = cleared(y); return y + z",
+    "push(xs, 3.0); push(g[0], 4.0); push(d['k'], v=5.0); push(p.a, 6.0); return xs, g, d, p",
+    "n = taken(g[n - 1]); return n, g",
+    "both(xs, g[0]); return xs, g",
+    "deeper(xs, n); return xs",
+    "p.put(7.0); p.put(8.0); return p",
+    "pair = [p, Box(xs, xs.copy())]; pair[1].put(1.0); return pair",
+    "def fill(v, i):\n    v[i] = 9.0\n    return i\nk = fill(y, 1) + fill(x[0], 0)\nreturn k, y, x",
+    "def visit(k):\n    if k > 0:\n        push(xs, 1.0)\n        visit(k - 1)\nvisit(n)\nreturn xs",
+    "if taken(xs) > 1.0 and taken(xs) > 0.5:\n    push(xs, 4.0)\nreturn xs",
+    "while len(xs) > 0 and taken(xs) > 0.5:\n    push(g[0], 1.0)\nreturn xs, g",
+    "for i in range(n):\n    push(g[i], taken(xs))\nreturn xs, g",
+    "a, k = returned(xs, 2.0); push(xs, 1.0); return len(xs), k",
+    "n = xs[0] + taken(xs) + (xs[0] if len(xs) > 0 else 0.0); return n, xs",
+    "return deeper(xs, n), xs",
     "previous = y\nfor i in range(2):\n    previous, y = y, y + previous\nreturn previous, y",
     "p.a[0] = 3.0; p.b.append(1.0); return p",
     "for k in range(2):\n    c = x[k:, k]\n    s = 1.0 if c[0] > 1.0 else -1.0\n    x[k:] -= s\nreturn x",

@@ -35,6 +35,23 @@ def longer(v):
 def first(v):
     return v[0]
 
+def put(v, i, w=4.0):
+    v[i] = w
+
+def moved(v, w):
+    w.append(v.pop())
+    return w[0]
+
+def deep(v, k):
+    if k > 0:
+        put(v, 0, v[0] + 1.0)
+        deep(v, k - 1)
+    v.append(1.0)
+
+def rowed(m, k):
+    put(m[0], k, w=2.0)
+    return m
+
 """
 
 
@@ -42,6 +59,10 @@ def first(v):
 class Box:
     a: Any
     b: Any
+
+    def put(self, v: Any) -> None:
+        self.a.append(v)
+        self.b = [v]
 
 
 def arguments(subject: str) -> list[Any]:
@@ -183,6 +204,9 @@ class AliasProgram:
         choose, own = self._random.choice, self._of("list")
         a, b = choose(own), choose(own)
         forms = [f"push({a})", f"{a} = grown({b})", f"{a} = same({b})", f"{a} = longer({a})", f"total += first({a})"]
+        place = choose([a, *(f"{v}[{choose('01k')}]" for v in self._of("grid")), *(f"{v}.a" for v in self._of("box"))])
+        forms += [f"put({place}, 0)", f"total += moved({place}, {b})", f"deep({place}, 2)", f"grown({place})"]
+        forms += [f"{v}.put(7.0)" for v in self._of("box")] + [f"rowed({v}, 1)" for v in self._of("grid")]
         self._emit(depth, choose(forms))
 
     def _assign(self, depth: int) -> None:
@@ -221,7 +245,7 @@ class AliasProgram:
                 self._assign(depth)
             elif draw < 0.78 or depth > 2:
                 self._change(depth)
-            elif draw < 0.84 and self._of("list"):
+            elif draw < 0.87 and self._of("list"):
                 self._call(depth)
             elif draw < 0.92:
                 self._emit(depth, "if c:")

@@ -7,10 +7,11 @@ import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
-from relay.ir.definition import Definition, data_class
+from relay.ir.definition import Definition, data_class, given_back
 from relay.ir.expr import Atom, Function, Global, Static, Var
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_record_class
@@ -29,6 +30,7 @@ from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
 from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
 from relay.typecheck.elaboration.aliasing.walk import Walker
+from relay.typecheck.elaboration.expressions.changing_calls import changing_function
 from relay.typecheck.elaboration.values.bound_methods import method_function
 
 VIEWS = (
@@ -55,12 +57,23 @@ class Reference:
 @attrs.frozen(eq=False)
 class Summary:
     """The effect of a function: which objects of its arguments change, which hold others then, and which its result
-    is, or holds."""
+    is, or holds. `missed`: the parameters that it gives back without some change."""
 
     changes: Sequence[tuple[Reference, Change]] = ()
     holds: Sequence[tuple[Reference, Reference]] = ()
     result: Sequence[Reference] = ()
     inside: Sequence[Reference] = ()
+    missed: Mapping[int, Change] = MappingProxyType({})
+
+    @property
+    def content(self) -> object:
+        """What tells summaries apart, whenever they were found."""
+        changes, holds = (r for r, _ in self.changes), (r for pair in self.holds for r in pair)
+        return *(frozenset(map(_way, rs)) for rs in (changes, holds, self.result, self.inside)), frozenset(self.missed)
+
+
+def _way(reference: Reference) -> object:
+    return reference.parameter, tuple((s.key, s.variable) for s in reference.path)
 
 
 def elements(walker: Walker, atom: Atom) -> Objects:
@@ -104,6 +117,9 @@ def define(walker: Walker, function: Function) -> None:
 def call(walker: Walker, targets: tuple[Var, ...], value: Apply) -> None:
     """A call of anything."""
     target = targets[0] if targets else Var("nothing")
+    if value.changed:
+        _call_changing(walker, target, value)
+        return
     match value.function:
         case Static(Intrinsic(name)):
             _intrinsic(walker, target, name, value)
@@ -139,6 +155,44 @@ def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> 
             walker.bind_new(target)
 
 
+def _call_changing(walker: Walker, target: Var, value: Apply) -> None:
+    """A call that gives back arguments: they are the objects that they were, as they are now."""
+    bound = walker.values.get(value.function) if isinstance(value.function, Var) else None
+    receiver = bound.value if isinstance(bound, Attribute) else value.function
+    callee = walker.meanings.value(value.function) if isinstance(value.function, Var) else None
+    if isinstance(value.function, Global):
+        callee = _global_function(walker, value.function.name)
+    found = None if callee is None else changing_function(callee)
+    result, missed = Var("result"), dict[int, Change]()
+    given = [*value.arguments, *(a for _, a in value.keywords), receiver]
+    if found is None:
+        call(walker, (result,), attrs.evolve(value, changed=()))  # type: ignore[misc]
+    else:
+        definition, is_method = found
+        arguments = (receiver, *value.arguments) if is_method else value.arguments
+        _call_definition(walker, result, definition, arguments, value.keywords, value)
+        places = _by_parameter(definition.function, arguments, value.keywords)
+        stale = {places[p]: c for p, c in walker.summarize(definition).missed.items() if p in places}
+        missed = {i: stale[a] for i, a in enumerate(given) if a in stale}
+    pair, parts = Object(), list[tuple[Slot | None, Change | None]]([(None, None)])
+    pair.hold(Step(0), walker.objects(result))
+    for position, index in enumerate(value.changed, start=1):
+        atom = given[index]
+        pair.hold(Step(position), walker.objects(atom))
+        place = walker.place(atom)
+        parts.append((None if place is None else place.slot, missed.get(index % len(given))))
+    walker.popped[target] = parts
+    walker.places[target] = Place(frozenset({pair}), walker.tick())
+
+
+def _global_function(walker: Walker, name: str) -> AbstractValue | None:
+    """The function of the program that a global name means."""
+    found = walker.definition.scope.resolve(name)
+    definition = found if isinstance(found, Definition) else getattr(found, "__relay__", None)
+    definition = definition if isinstance(definition, Definition) else walker.undecorated(found)
+    return None if definition is None else GlobalFunction(definition)
+
+
 def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -> None:
     if function.label in walker.active:
         walker.bind_new(target)
@@ -155,6 +209,10 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
         walker.bind_new(target)
     else:
         walker.bind(target, handed.objects, None, handed.missed)
+        back = [walker.place(given[p]) if p in given else None for p in given_back(function)]
+        if back:
+            slots = [None if place is None else place.slot for place in back]
+            walker.popped[target] = [(None, None), *((slot, None) for slot in slots)]
 
 
 def _by_parameter(
@@ -184,20 +242,19 @@ def _call_definition(
             found = walker.contents(found, step if step.key is not None else walker.any_step())
         return found
 
-    now = walker.tick()
-    changing = set()
-    for reference, inner in summary.changes:
-        changing.add(reference.parameter)
-        name = walker.written_name(given[reference.parameter]) if reference.parameter in given else "it"
-        note = Change(now, value.span, name, is_sum=inner.is_sum, within=inner)
-        for one in objects(reference):
-            walker.state.change(one, note)
-            if one.root.name:
-                walker.mistake(one.root.name, value.span, note, "global")
-    for position, atom in given.items():  # an argument that another parameter changes
-        change = walker.state.missed(walker.objects(atom), now - 1)
-        if position not in changing and change is not None:
-            walker.mistake(getattr(atom, "name", "it"), value.span, change)
+    for parameter in dict.fromkeys(reference.parameter for reference, _ in summary.changes):
+        now = walker.tick()
+        name = walker.written_name(given[parameter]) if parameter in given else "it"
+        for reference, inner in summary.changes:
+            note = Change(now, value.span, name, is_sum=inner.is_sum, within=inner)
+            for one in objects(reference) if reference.parameter == parameter else NONE:
+                walker.state.change(one, note)
+                if one.root.name:
+                    walker.mistake(one.root.name, value.span, note, "global")
+        for position, atom in given.items():  # an argument that another parameter changes
+            change = walker.state.missed(walker.objects(atom), now - 1)
+            if position != parameter and change is not None:
+                walker.mistake(getattr(atom, "name", "it"), value.span, change)
     for holder, held in summary.holds:
         for one in objects(holder):
             one.hold(walker.any_step(), objects(held))
@@ -347,7 +404,7 @@ def _pop(walker: Walker, target: Var, value: Apply, keeps: bool = False) -> None
         held = walker.contents(objects, step)
     else:
         held = frozenset(o if o.parent in objects else o.twin(objects) for o in found)
-    walker.popped[target] = Slot(held, walker.any_step()), None if place is None else place.slot
+    walker.popped[target] = [(None, None), (None if place is None else place.slot, None)]
     pair = Object()
     pair.hold(Step(0), held)
     pair.hold(Step(1), objects)

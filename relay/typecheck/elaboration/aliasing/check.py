@@ -15,11 +15,14 @@ from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction,
 from relay.typecheck.elaboration.aliasing.calls import Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
 from relay.typecheck.elaboration.aliasing.kinds import Meanings
-from relay.typecheck.elaboration.aliasing.objects import Object
+from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Step
 from relay.typecheck.elaboration.aliasing.places import Mistake, Place
 from relay.typecheck.elaboration.aliasing.walk import TooLong, Walker
 
 _OWN = str(Path(__file__).parents[3]) + os.sep
+
+MOST_WALKS = 4
+"""The largest number of walks through a function that calls itself."""
 
 Body = tuple[GlobalFunction | LocalFunction, Context]
 """An instance of a function: what was called, and what its variables mean."""
@@ -37,21 +40,42 @@ class Aliases:
             else:
                 self._local.setdefault(callee.function, []).append(context)
         self._summaries: dict[Definition, Summary] = {}
-        self._mistakes: list[Mistake] = []
+        self._mistakes: dict[Definition, list[Mistake]] = {}
+        self._open: dict[Definition, bool] = {}  # those that are being walked through, and whether they call themselves
+        self._unsure: set[Definition] = set()  # those that call one which is open
 
     def mistakes(self) -> list[Mistake]:
         """The mistakes in all functions."""
         for definition in self._contexts:
             self.summarize(definition)
-        return self._mistakes
+        return [mistake for found in self._mistakes.values() for mistake in found]
 
     def summarize(self, definition: Definition) -> Summary:
-        """The effect of a function on its arguments. A call of itself is taken to do nothing."""
-        if definition not in self._summaries:
-            self._summaries[definition] = Summary()
-            if not is_own(definition):
-                self._summaries[definition] = self._walk(definition)
+        """The effect of a function on its arguments. Its calls of itself are taken to do nothing at first, then what
+        was found."""
+        if definition in self._open:
+            self._open[definition] = True
+            inner = list(self._open)
+            self._unsure.update(inner[inner.index(definition) + 1 :])
+        if definition in self._summaries:
+            return self._summaries[definition]
+        self._summaries[definition] = Summary()
+        for _ in range(0 if is_own(definition) else MOST_WALKS):
+            before = self._summaries[definition].content
+            self._open[definition] = False
+            found = self._summaries[definition] = self._walk(definition)
+            if not self._open.pop(definition) or found.content == before:
+                break
+            self._forget_unsure()
+        if not self._open:
+            self._forget_unsure()
         return self._summaries[definition]
+
+    def _forget_unsure(self) -> None:
+        """Forget what was found with another summary of a function that calls itself."""
+        for definition in self._unsure - self._open.keys():
+            self._summaries.pop(definition, None)
+        self._unsure.clear()
 
     def _walk(self, definition: Definition) -> Summary:
         function = definition.function
@@ -69,7 +93,7 @@ class Aliases:
         except TooLong:
             _warn_once(function.span, f"{function.name} is too long to look for changes under other names in it")
             result = None
-        self._mistakes += walker.mistakes.values()
+        self._mistakes[definition] = list(walker.mistakes.values())
         return _summary(walker, roots, result)
 
 
@@ -87,7 +111,9 @@ def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> 
             held = [reference(o) for found in holder.edges.values() for o in found if o.parent is not holder]
             holds += [(into, h) for h in held if h is not None and into is not None]
     direct, inside = [], []
-    for one in () if result is None else result.objects:
+    gives_back = walker.definition.gives_back
+    results = NONE if result is None else result.objects
+    for one in walker.contents(results, Step(0)) if gives_back else results:
         found = reference(one)
         if found is not None:
             direct.append(found)
@@ -102,7 +128,8 @@ def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> 
                         waiting.append(held_one)
                     else:
                         inside.append(known)
-    return Summary(changes, holds, direct, inside)
+    missed = {gives_back[i]: change for i, change in walker.stale.items()}
+    return Summary(changes, holds, direct, inside, missed)
 
 
 def is_own(definition: Definition) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -55,6 +55,9 @@ def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
             walker.read(new, span)
             replace_item(walker, targets[0], atom, Step(name), new, span)
             return
+        case Apply(Static(Intrinsic("given_back")), (result, *changed), _, span):
+            _give_back(walker, targets[0], result, changed, span)
+            return
         case Var():
             _alias(walker, targets[0], value)
             return
@@ -96,6 +99,18 @@ def read_all(walker: Walker, atoms: Iterable[Atom], span: Span | None) -> None:
     """Operands are read."""
     for atom in atoms:
         walker.read(atom, span)
+
+
+def _give_back(walker: Walker, target: Var, result: Atom, changed: Sequence[Atom], span: Span | None) -> None:
+    """The end of a function that gives back what it changes: its caller may read this, if it has seen all changes."""
+    walker.read(result, span)
+    for position, atom in enumerate(changed):
+        missed = walker.missed(atom)
+        if missed is not None and len(walker.active) == 1:
+            walker.stale[position] = missed
+        elif missed is not None:
+            walker.read(atom, span)
+    calls.make_container(walker, target, (result, *changed))
 
 
 def _is_array(walker: Walker, atom: Atom) -> bool:
@@ -276,10 +291,8 @@ def _unpack(walker: Walker, targets: tuple[Var, ...], atom: Atom) -> None:
             walker.bind_new(target)
         return
     if isinstance(atom, Var) and atom in walker.popped:
-        (pair,) = found.objects
-        slots = walker.popped[atom]
-        for position, (target, slot) in enumerate(zip(targets, slots, strict=True)):
-            walker.bind(target, walker.contents(frozenset({pair}), Step(position)), slot if position else None)
+        for position, (target, (slot, missed)) in enumerate(zip(targets, walker.popped[atom], strict=True)):
+            walker.bind(target, walker.contents(found.objects, Step(position)), slot, missed)
         return
     if found.source is None:
         for position, target in enumerate(targets):

@@ -75,7 +75,8 @@ class Walker:
         self.mistakes: dict[tuple[object, str], Mistake] = {}
         self.active: list[LoopLabel] = []  # local functions that are being walked through
         self.defined: set[LoopLabel] = set()  # all local functions
-        self.popped: dict[Var, tuple[Slot, Slot | None]] = {}
+        self.popped: dict[Var, list[tuple[Slot | None, Change | None]]] = {}  # what is read from them, and has missed
+        self.stale: dict[int, Change] = {}  # the parameters that are given back, with the changes that they miss
         self._jumps: dict[LoopLabel, _Jumps] = {}
 
     # ---- variables

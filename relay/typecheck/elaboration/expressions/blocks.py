@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -76,7 +76,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reporta
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
 from relay.typecheck.elaboration.engine import late_import
-from relay.typecheck.elaboration.expressions import calls, references
+from relay.typecheck.elaboration.expressions import calls, changing_calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
 from relay.typecheck.elaboration.expressions.conditions import is_stuck, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
@@ -379,7 +379,15 @@ def _call(operands: _Operands, value: Apply) -> AbstractValue:
     given = [meaning(a) for a in arguments]
     checker.rounds.store(arguments, given)
     context, out, name = operands.context, operands.out, describe(value.function)
-    entity = calls.apply(checker, context, out, callee, given, named, value.span, described, name)
+
+    def call(callee: AbstractValue, given: Sequence[AbstractValue]) -> AbstractValue:
+        return calls.apply(checker, context, out, callee, given, named, value.span, described, name)
+
+    if value.changed:
+        return changing_calls.apply(
+            callee, given, named, value.changed, call, lambda whole, n: unpack(checker, out, whole, n, value.span)
+        )
+    entity = call(callee, given)
     if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
         checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
     elif optionals.is_filter(callee):

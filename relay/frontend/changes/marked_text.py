@@ -1,0 +1,49 @@
+"""Functions with marks: copies of their syntax trees, in which calls say what they change."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping
+
+from relay.frontend.changes.parameters import Changes
+from relay.frontend.source import FunctionNode, SourceFile
+from relay.ir.definition import Scope
+from relay.support.user_code import is_user_file
+
+
+def marked(
+    file: SourceFile, scope: Scope, node: FunctionNode
+) -> tuple[FunctionNode, dict[int, tuple[int, ...] | None]]:
+    """The function with marks, and the positions of the parameters that it changes, with the ways from its result to
+    those that are in it. Where there is nothing to mark it is the function as it is, as are those of Relay's library,
+    which is written for values."""
+    name = file.source.filename
+    if name.startswith("<relay.") or not is_user_file(name):
+        return node, {}
+    changes = Changes(file, scope, node)
+    calls, functions = changes.marks()
+    if calls or functions:
+        node = _copied(node, calls, functions)
+    ways = changes.function.returned()
+    return node, {p: ways.get(p) for p in changes.function.changed_parameters()}
+
+
+def _copied(node: FunctionNode, calls: Mapping[int, object], functions: Mapping[int, object]) -> FunctionNode:
+    """A copy of a syntax tree, without recursion, whose nodes have their marks."""
+    made: dict[int, ast.AST] = {}
+    for old in ast.walk(node):
+        new = made[id(old)] = copy.copy(old)
+        if id(old) in calls:
+            new.changing = calls[id(old)]  # type: ignore[attr-defined]
+        if id(old) in functions:
+            new.gives_back = functions[id(old)]  # type: ignore[attr-defined]
+    for new in made.values():
+        for field, value in ast.iter_fields(new):
+            if isinstance(value, list):
+                setattr(new, field, [made.get(id(v), v) for v in value])
+            elif isinstance(value, ast.AST):
+                setattr(new, field, made[id(value)])
+    found = made[id(node)]
+    assert isinstance(found, ast.FunctionDef | ast.Lambda)
+    return found

@@ -1,0 +1,270 @@
+"""Parameters that functions change: the least fixed point over the texts of a function and of those that it calls.
+
+A call is marked with the arguments that it changes, so that the variable, field or item that was passed gets what
+comes back. Only texts are read, and names are looked up: where a call cannot be told from its text, nothing is marked,
+and the check of aliases refuses the program if that makes a difference.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from relay.errors import FrontendError
+from relay.frontend.analysis.names import changed_place
+from relay.frontend.changes.facts import RECEIVER, Facts, PassedPlaces, Position, facts, root
+from relay.frontend.scope import FunctionScope
+from relay.frontend.source import FunctionNode, SourceFile, find_function, statements
+from relay.frontend.static.static_functions import SourceFunction
+from relay.ir.definition import MISSING, Definition, Scope
+from relay.support.user_code import is_readable_module, is_user_file
+
+
+@attrs.frozen(eq=False)
+class Mark:
+    """What a call changes: its arguments, by position, each with the place that was passed. `is_local`: the callee is a
+    function inside of the caller, which gives back all of its parameters that it changes; some may be no places, and
+    those that are `returned` have a way from its result."""
+
+    places: tuple[tuple[Position, ast.expr | None], ...]
+    is_local: bool
+    returned: Mapping[Position, tuple[int, ...]] = types.MappingProxyType({})
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables that get a new value."""
+        return [name for _, place in self.places if place is not None and (name := root(place)) is not None]
+
+
+@attrs.define(eq=False)
+class Text:
+    """A function as it is written. `changed`: the variables that it is known to change, those of functions around it
+    among them."""
+
+    file: SourceFile
+    node: FunctionNode
+    scope: Scope
+    around: Text | None
+    facts: Facts
+    changed: set[str]
+    callees: dict[int, list[tuple[Text | Definition, int]]] = attrs.field(factory=dict)
+
+    def changed_parameters(self) -> tuple[int, ...]:
+        """The positions of the parameters that it changes, if they are the same objects to its end."""
+        names = self.facts.parameters
+        return tuple(i for i, p in enumerate(names) if p in self.changed and p not in self.facts.rebound)
+
+    def returned(self) -> dict[int, tuple[int, ...]]:
+        """Those of them that are in its result, with their ways from that."""
+        names, ways = self.facts.parameters, self.facts.returned
+        return {p: ways[names[p]] for p in self.changed_parameters() if names[p] in ways}
+
+    def defines(self, name: str) -> bool:
+        """True if a name is local to this function, or to one around it."""
+        return name in self.facts.local or (self.around is not None and self.around.defines(name))
+
+    def local_function(self, name: str) -> tuple[FunctionNode, Text] | None:
+        """The function in this one, or in one around it, that a name means; None for other variables."""
+        if name in self.facts.local:
+            node = self.facts.named.get(name)
+            return None if node is None else (node, self)
+        return None if self.around is None else self.around.local_function(name)
+
+
+class Changes:
+    """The changes of a function, and of all that it calls."""
+
+    def __init__(self, file: SourceFile, scope: Scope, node: FunctionNode) -> None:
+        self._texts: dict[int, Text] = {}
+        self.function = self._text(file, node, scope, None)
+        known = list(self._texts.values())
+        while known:
+            text = known.pop()
+            before = len(self._texts)
+            for inner in text.facts.inner:
+                self._text(text.file, inner, text.scope, text)
+            for passed in text.facts.calls:
+                if passed.places:
+                    text.callees[id(passed.call)] = list(self._callees(text, passed))
+            known += list(self._texts.values())[before:]
+        self._solve()
+
+    def _text(self, file: SourceFile, node: FunctionNode, scope: Scope, around: Text | None) -> Text:
+        found = self._texts.get(id(node))
+        if found is None:
+            said = file.facts.get(id(node))
+            if said is None:
+                said = file.facts[id(node)] = facts(node)
+            assert isinstance(said, Facts)
+            found = self._texts[id(node)] = Text(file, node, scope, around, said, set())
+        return found
+
+    def _solve(self) -> None:
+        again = True
+        while again:
+            again = False
+            for text in self._texts.values():
+                found = set(text.facts.changed)
+                for passed in text.facts.calls:
+                    found.update(name for _, place in self._changed_places(text, passed) if (name := root(place)))
+                for inner in text.facts.inner:
+                    nested = self._texts[id(inner)]
+                    found |= nested.changed - nested.facts.local
+                found = {whole for name in found for whole in text.facts.wholes(name)}
+                if not found <= text.changed:
+                    text.changed |= found
+                    again = True
+
+    def _changed_places(self, text: Text, passed: PassedPlaces) -> Iterator[tuple[Position, ast.expr]]:
+        """The arguments of a call that are places, and that one of its callees changes."""
+        positions = {p for callee, shift in text.callees.get(id(passed.call), ()) for p in _given(callee, shift)}
+        yield from ((p, place) for p, place in passed.places.items() if p in positions)
+
+    # ---- what a call means
+
+    def _callees(self, text: Text, passed: PassedPlaces) -> Iterator[tuple[Text | Definition, int]]:
+        """The functions that a call may be one of, with the number of parameters before its first argument."""
+        match passed.call.func:
+            case ast.Name(id=name):
+                local = text.local_function(name)
+                if local is not None:
+                    node, around = local
+                    yield self._text(around.file, node, around.scope, around), 0
+                elif not text.defines(name):
+                    yield from ((found, 0) for found in self._global_functions(text, name))
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if not text.defines(name):
+                owner = text.scope.resolve(name)
+                if isinstance(owner, types.ModuleType | type):
+                    found = self._function(getattr(owner, attribute, MISSING))
+                    yield from () if found is None else ((found, 0),)
+            case ast.Attribute(attr=method):
+                yield from ((found, 1) for found in self._methods(text, method))
+            case _:
+                pass
+
+    def _global_functions(self, text: Text, name: str) -> Iterator[Text | Definition]:
+        """The functions that a global name may mean: itself, or one of the file for a name without a value yet."""
+        own = text.node
+        if isinstance(own, ast.FunctionDef) and own.name == name and id(own) not in text.file.methods:
+            yield text
+            return
+        found = text.scope.resolve(name)
+        if found is MISSING:
+            for node in statements(text.file.tree):
+                if isinstance(node, ast.FunctionDef) and node.name == name and id(node) not in text.file.methods:
+                    yield self._text(text.file, node, text.scope, None)
+        elif (known := self._function(found)) is not None:
+            yield known
+
+    def _function(self, found: object) -> Text | Definition | None:
+        """A Python object as a function that a program may call."""
+        definition = found if isinstance(found, Definition) else getattr(found, "__relay__", None)
+        if isinstance(definition, Definition):
+            return definition
+        if isinstance(found, SourceFunction):
+            return self._text(found.file, found.node, found.scope, None)
+        if not isinstance(found, types.FunctionType) or hasattr(found, "__wrapped__"):
+            return None
+        if not is_readable_module(found.__module__) or not is_user_file(found.__code__.co_filename):
+            return None
+        try:
+            file, node = find_function(found)
+        except FrontendError:  # which is said where it is called
+            return None
+        return self._text(file, node, FunctionScope.from_function(found), None)
+
+    def _methods(self, text: Text, name: str) -> Iterator[Text | Definition]:
+        """The methods of a name, of the classes in the file and of those that the function sees."""
+        for node in text.file.methods.values():
+            if node.name == name:
+                yield self._text(text.file, node, text.scope, None)
+        for cls in _visible_classes(text.scope):
+            found = self._function(vars(cls).get(name, MISSING))
+            if found is not None:
+                yield found
+
+    # ---- marks
+
+    def marks(self) -> tuple[dict[int, Mark], dict[int, tuple[int, ...]]]:
+        """The marks of calls in the function, and of functions in it with the parameters that these give back, by the
+        identity of their nodes."""
+        calls: dict[int, Mark] = {}
+        changed: dict[int, tuple[int, ...]] = {}
+        waiting = [self.function]
+        while waiting:
+            text = waiting.pop()
+            waiting += [self._texts[id(inner)] for inner in text.facts.inner]
+            for node in text.facts.named.values():
+                inner_text = self._texts[id(node)]
+                assert isinstance(node, ast.FunctionDef)
+                if node.name not in text.facts.values and (positions := inner_text.changed_parameters()):
+                    changed[id(node)] = positions
+        waiting = [self.function]
+        while waiting:
+            text = waiting.pop()
+            waiting += [self._texts[id(inner)] for inner in text.facts.inner]
+            for passed in text.facts.calls:
+                mark = self._mark(text, passed, changed)
+                if mark is not None:
+                    calls[id(passed.call)] = mark
+        back = {key: [p for p in found if p not in self._texts[key].returned()] for key, found in changed.items()}
+        return calls, {key: tuple(found) for key, found in back.items()}
+
+    def _mark(self, text: Text, passed: PassedPlaces, functions: dict[int, tuple[int, ...]]) -> Mark | None:
+        callees = text.callees.get(id(passed.call), ())
+        local = next((c for c, _ in callees if isinstance(c, Text) and c.around is not None), None)
+        if local is not None:
+            ways = local.returned()
+            given = {_position(local, passed, i): i for i in functions.get(id(local.node), ())}
+            returned = {p: ways[i] for p, i in given.items() if i in ways}
+            places = tuple((p, _own(text, passed.places.get(p))) for p in given)
+            return Mark(places, True, returned) if places else None
+        found = [(p, place) for p, place in self._changed_places(text, passed) if _own(text, place)]
+        if not callees and _may_change_receiver(text, passed):
+            found.append((RECEIVER, passed.places[RECEIVER]))
+        return Mark(tuple(found), False) if found else None
+
+
+def _given(callee: Text | Definition, shift: int) -> Iterator[Position]:
+    """The arguments that a function changes, as its calls give them."""
+    positions: Iterable[int]
+    if isinstance(callee, Definition):
+        positions, names = callee.changes, [p.name for p in callee.function.parameters]
+    else:
+        positions, names = callee.changed_parameters(), list(callee.facts.parameters)
+    for position in positions:
+        yield RECEIVER if position < shift else position - shift
+        yield names[position]
+
+
+def _position(callee: Text, passed: PassedPlaces, parameter: int) -> Position:
+    """The argument of a local function's parameter."""
+    name = callee.facts.parameters[parameter]
+    return name if name in passed.places else parameter
+
+
+def _own(text: Text, place: ast.expr | None) -> ast.expr | None:
+    """A place of which the variable is one of the function's, or of those around it."""
+    name = None if place is None else root(place)
+    return place if name is not None and text.defines(name) else None
+
+
+def _may_change_receiver(text: Text, passed: PassedPlaces) -> bool:
+    """True for a method that is called for its effect alone, of a class of which nothing is known."""
+    is_method = passed.is_statement and RECEIVER in passed.places and changed_place(ast.Expr(passed.call)) is None
+    return is_method and _own(text, passed.places[RECEIVER]) is not None
+
+
+def _visible_classes(scope: Scope) -> Sequence[type]:
+    """The user's classes among the names around a function."""
+    if not isinstance(scope, FunctionScope):
+        return ()
+    found = [v for v in list(scope.globals.values()) if isinstance(v, type)]
+    for cell in scope.cells.values():
+        with contextlib.suppress(ValueError):  # it has no value yet
+            found += [cell.cell_contents] if isinstance(cell.cell_contents, type) else []
+    return [cls for cls in found if is_readable_module(cls.__module__) and vars(cls).get("__init__") is not None]
