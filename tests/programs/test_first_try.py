@@ -240,19 +240,25 @@ def test_fields_of_records_are_assigned() -> None:
     assert nested({"layer": Layer(X)})["layer"].weight.tolist() == [5.0, 4.0, 6.0, 8.0]
 
 
+@dataclass
+class Counter:
+    count: int
+
+
 def test_fields_that_cannot_be_assigned() -> None:
+    @relay
+    def lost(a):
+        a.count += 1
+
+    @relay
+    def lost_too(a):
+        a.count += 1
+        return a.count
+
     with pytest.raises(FrontendError, match="`a` is a value of the caller's, which does not see this change"):
-
-        @relay
-        def lost(a):
-            a.count += 1
-
+        lost(Counter(1))
     with pytest.raises(FrontendError, match="does not see this change"):
-
-        @relay
-        def lost_too(a):
-            a.count += 1
-            return a.count
+        lost_too(Counter(1))
 
     @relay
     def of_tuple(p):

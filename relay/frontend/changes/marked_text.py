@@ -6,10 +6,9 @@ import ast
 import copy
 from collections.abc import Mapping
 
-from relay.frontend.changes.parameters import Changes
+from relay.frontend.changes.parameters import Changes, is_user_file
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
-from relay.support.user_code import is_user_file
 
 
 def marked(
@@ -18,8 +17,7 @@ def marked(
     """The function with marks, and the positions of the parameters that it changes, with the ways from its result to
     those that are in it. Where there is nothing to mark it is the function as it is, as are those of Relay's library,
     which is written for values."""
-    name = file.source.filename
-    if name.startswith("<relay.") or not is_user_file(name):
+    if not is_user_file(file.source.filename):
         return node, {}
     changes = Changes(file, scope, node)
     calls, functions = changes.marks()

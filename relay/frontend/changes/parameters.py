@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -21,7 +21,20 @@ from relay.frontend.scope import FunctionScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, statements
 from relay.frontend.static.static_functions import SourceFunction
 from relay.ir.definition import MISSING, Definition, Scope
-from relay.support.user_code import is_readable_module, is_user_file
+
+_is_read: Callable[[types.FunctionType], bool]
+_is_user_file: Callable[[str], bool]
+
+
+def use_user_code(is_read: Callable[[types.FunctionType], bool], is_user_file: Callable[[str], bool]) -> None:
+    """Say which Python functions programs may call without a decorator, and which files are the user's."""
+    global _is_read, _is_user_file
+    _is_read, _is_user_file = is_read, is_user_file
+
+
+def is_user_file(name: str) -> bool:
+    """True if a file, or a text, is the user's, and not of Relay's library, which is written for values."""
+    return not name.startswith("<relay.") and _is_user_file(name)
 
 
 @attrs.frozen(eq=False)
@@ -167,9 +180,7 @@ class Changes:
             return definition
         if isinstance(found, SourceFunction):
             return self._text(found.file, found.node, found.scope, None)
-        if not isinstance(found, types.FunctionType) or hasattr(found, "__wrapped__"):
-            return None
-        if not is_readable_module(found.__module__) or not is_user_file(found.__code__.co_filename):
+        if not isinstance(found, types.FunctionType) or not _is_read(found):
             return None
         try:
             file, node = find_function(found)
@@ -267,4 +278,4 @@ def _visible_classes(scope: Scope) -> Sequence[type]:
     for cell in scope.cells.values():
         with contextlib.suppress(ValueError):  # it has no value yet
             found += [cell.cell_contents] if isinstance(cell.cell_contents, type) else []
-    return [cls for cls in found if is_readable_module(cls.__module__) and vars(cls).get("__init__") is not None]
+    return found

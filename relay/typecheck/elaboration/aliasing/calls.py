@@ -30,8 +30,7 @@ from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
 from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
 from relay.typecheck.elaboration.aliasing.walk import Walker
-from relay.typecheck.elaboration.expressions.changing_calls import changing_function
-from relay.typecheck.elaboration.values.bound_methods import method_function
+from relay.typecheck.elaboration.values.bound_methods import changing_function, method_function
 
 VIEWS = (
     *("reshape", "ravel", "transpose", "T", "mT", "swapaxes", "squeeze", "view", "diagonal", "permute", "expand_dims"),

@@ -7,11 +7,12 @@ value and calls the method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import attrs
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.definition import complete_definition, data_class
+from relay.ir.definition import Definition, complete_definition, data_class
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
 from relay.ir.partial_calls import PartialCall
 from relay.ir.surface import Apply
@@ -112,3 +113,38 @@ def _is_static(method: Method) -> bool:
     type_ = data.data_type(method.value)
     owner = None if type_ is None else data_class(type_.definition)
     return owner is not None and method.name in owner.static
+
+
+# ---- functions that change their parameters
+
+_made: WeakKeyDictionary[Definition, Definition] = WeakKeyDictionary()
+
+
+def giving_back(definition: Definition) -> Definition | None:
+    """The function whose result is a tuple of its result and the parameters that it changes, but for those that are in
+    the result; None if it changes none that its text shows."""
+    if definition.changing is None or definition.gradient is not None:
+        return None
+    if None not in definition.changes.values():
+        return definition
+    found = _made.get(definition)
+    if found is None:
+        changing = definition.changing()
+        code, said = changing.function, definition.function.signature  # of which some are made static
+        signature = tuple(attrs.evolve(p, static=s.static) for p, s in zip(code.signature, said, strict=True))  # type: ignore[misc]
+        function = attrs.evolve(code, signature=signature)  # type: ignore[misc]
+        found = _made[definition] = attrs.evolve(
+            changing, function=function, pure=definition.pure, changes=definition.changes
+        )
+    return found
+
+
+def changing_function(callee: AbstractValue) -> tuple[Definition, bool] | None:
+    """The function of the user's that is called, which gives back what it changes, and whether the value of a method is
+    its first argument; None for other callees."""
+    if isinstance(callee, Method):
+        own = method_function(callee)
+    else:
+        own = callee if isinstance(callee, GlobalFunction) else None
+    definition = None if own is None else giving_back(own.definition)
+    return None if definition is None else (definition, isinstance(callee, Method))
