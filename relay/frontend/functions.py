@@ -196,7 +196,7 @@ def _refuse_lost_changes(context: Context) -> None:
 
 
 def given_back(context: Context, result: Atom, span: Span) -> Atom:
-    """What a `return` gives: its value; with the parameters that the function changes, if it gives them back."""
+    """The value that a `return` gives; with the parameters that the function changes, if it gives them back."""
     if not context.gives_back:
         return result
     if context.result is not None:

@@ -58,7 +58,7 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
 
 
 def _in_result(context: Context, result: Var, way: tuple[int, ...]) -> Atom:
-    """What a function returns at a place in its result."""
+    """The value at a place in the result of a function."""
     found: Atom = result
     for step in way:
         found = context.bind(Index(found, (Static(step, result.span),), result.span), "changed", result.span)

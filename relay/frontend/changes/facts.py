@@ -36,7 +36,7 @@ class PassedPlaces:
 
 @attrs.frozen(eq=False)
 class Facts:
-    """What the text of a function says. `changed`: the variables whose items, fields or lengths it changes. `parts`:
+    """The facts of a function. `changed`: the variables whose items, fields or lengths it changes. `parts`:
     those that may be a part of others. `rebound`: those that it assigns anew. `inner`: the functions in it, and
     `named` those with a name of their own. `values`: the names that are read for anything but a call. `returned`: the
     variables that every return gives as they are, with their ways from its value."""

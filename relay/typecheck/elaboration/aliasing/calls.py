@@ -66,7 +66,7 @@ class Summary:
 
     @property
     def content(self) -> object:
-        """What tells summaries apart, whenever they were found."""
+        """The content, which tells summaries apart whenever they were found."""
         changes, holds = (r for r, _ in self.changes), (r for pair in self.holds for r in pair)
         return *(frozenset(map(_way, rs)) for rs in (changes, holds, self.result, self.inside)), frozenset(self.missed)
 
