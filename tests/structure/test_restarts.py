@@ -21,7 +21,8 @@ from relay.typecheck.elaboration.restarts import Restart
 RESTARTS = {
     "SeveralRestarts": "beams buckets buckets chosen_before_sizes distances early_result grown_by_annotation "
     "grown_in_rounds grown_until heap_of_ones_own heap_of_ones_own known_size_first observed of_a_grown_tensor "
-    "of_a_grown_tensor queens records_as_state records_as_state returned_from_the_inner_loop shrinking shrinking_in_a_tuple shrinking_in_loops "
+    "of_a_grown_tensor queens records_as_state records_as_state returned_from_the_inner_loop "
+    "shrinking shrinking_in_a_tuple shrinking_in_loops "
     "shrinking_in_nested_loops shrinking_local shrinking_local shrinking_on_a_path sorted_items "
     "swapped unpacked_and_growing updates",
     "SizeVaries": "doubled doubled_or_halved dropped dropped dropped dropped_sum dropped_sum dropped_sum of_last_ones",

@@ -111,7 +111,7 @@ def changes_list(method: str, call: ast.Call) -> bool:
 
 
 def changed_place(node: ast.AST) -> ast.expr | None:
-    """The place that `xs.append(v)` and the like change, written as statements, and `xs.pop(..)`, anywhere; else None."""
+    """The place that `xs.append(v)` and the like change as statements, and `xs.pop(..)` anywhere; else None."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=held, attr=method)) as call):
             return held if changes_list(method, call) else None

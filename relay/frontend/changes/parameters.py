@@ -39,8 +39,8 @@ def is_user_file(name: str) -> bool:
 
 @attrs.frozen(eq=False)
 class Mark:
-    """The changes of a call: its arguments, by position, each with the place that was passed. `is_local`: the callee is a
-    function inside of the caller, which gives back all of its parameters that it changes; some may be no places, and
+    """The changes of a call: its arguments, by position, each with the place that was passed. `is_local`: the callee is
+    a function inside of the caller, which gives back all of its parameters that it changes; some may be no places, and
     those that are `returned` have a way from its result."""
 
     places: tuple[tuple[Position, ast.expr | None], ...]
