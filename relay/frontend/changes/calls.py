@@ -23,20 +23,20 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
     wanted = dict(mark.places)
     places: dict[Position, Place] = {}
 
-    def given(position: Position, expression: ast.expr) -> Atom:
+    def passed_atom(position: Position, expression: ast.expr) -> Atom:
         if wanted.get(position) is None:
             return argument(context, expression)
         places[position] = Place(context, expression)
         return places[position].read()
 
     if RECEIVER in wanted and isinstance(node.func, ast.Attribute):
-        receiver = given(RECEIVER, node.func.value)
+        receiver = passed_atom(RECEIVER, node.func.value)
         method = Attribute(receiver, node.func.attr, context.span(node.func))
         function: Atom = context.bind(method, node.func.attr, context.span(node.func))
     else:
         function = context.atom(node.func)
-    arguments = tuple(given(i, a) for i, a in enumerate(node.args))
-    keywords = tuple((k.arg, given(k.arg, k.value)) for k in node.keywords if k.arg is not None)
+    arguments = tuple(passed_atom(i, a) for i, a in enumerate(node.args))
+    keywords = tuple((k.arg, passed_atom(k.arg, k.value)) for k in node.keywords if k.arg is not None)
     numbers = {k.arg: len(arguments) + i for i, k in enumerate(node.keywords) if k.arg is not None}
     order: list[Position] = [p for p, _ in mark.places] if mark.is_local else list(places)
     back = [p for p in order if p not in mark.returned]

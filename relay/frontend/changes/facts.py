@@ -36,10 +36,13 @@ class PassedPlaces:
 
 @attrs.frozen(eq=False)
 class Facts:
-    """The facts of a function. `changed`: the variables whose items, fields or lengths it changes. `parts`:
-    those that may be a part of others. `rebound`: those that it assigns anew. `inner`: the functions in it, and
-    `named` those with a name of their own. `values`: the names that are read for anything but a call. `returned`: the
-    variables that every return gives as they are, with their ways from its value."""
+    """The facts of a function.
+
+    `changed` are the variables whose items, fields or lengths it changes, `parts` those that may be a part of others,
+    and `rebound` those that it gives another object. The functions in it are `inner`, of which `named` have a name of
+    their own. `values` are read for anything but a call, and `returned` are what every return gives as it is, with its
+    way from the value of the return.
+    """
 
     parameters: tuple[str, ...]
     local: frozenset[str]
@@ -109,7 +112,7 @@ def _changed_name(node: ast.AST) -> str | None:
 
 
 def root(place: ast.expr) -> str | None:
-    """The variable that a place is, or is a part of; None for what is no place."""
+    """The variable that a place is, or is a part of; None for another expression."""
     while is_part(place):
         place = place.value
     return place.id if isinstance(place, ast.Name) else None

@@ -22,12 +22,12 @@ def marked(
     changes = Changes(file, scope, node)
     calls, functions = changes.marks()
     if calls or functions:
-        node = _copied(node, calls, functions)
+        node = _copy(node, calls, functions)
     ways = changes.function.returned()
     return node, {p: ways.get(p) for p in changes.function.changed_parameters()}
 
 
-def _copied(node: FunctionNode, calls: Mapping[int, object], functions: Mapping[int, object]) -> FunctionNode:
+def _copy(node: FunctionNode, calls: Mapping[int, object], functions: Mapping[int, object]) -> FunctionNode:
     """A copy of a syntax tree, without recursion, whose nodes have their marks."""
     made: dict[int, ast.AST] = {}
     for old in ast.walk(node):

@@ -134,7 +134,9 @@ class Changes:
 
     def _changed_places(self, text: Text, passed: PassedPlaces) -> Iterator[tuple[Position, ast.expr]]:
         """The arguments of a call that are places, and that one of its callees changes."""
-        positions = {p for callee, shift in text.callees.get(id(passed.call), ()) for p in _given(callee, shift)}
+        positions = {
+            p for callee, shift in text.callees.get(id(passed.call), ()) for p in _changed_arguments(callee, shift)
+        }
         yield from ((p, place) for p, place in passed.places.items() if p in positions)
 
     # ---- what a call means
@@ -232,15 +234,15 @@ class Changes:
             ways = local.returned()
             given = {_position(local, passed, i): i for i in functions.get(id(local.node), ())}
             returned = {p: ways[i] for p, i in given.items() if i in ways}
-            places = tuple((p, _own(text, passed.places.get(p))) for p in given)
+            places = tuple((p, _local_place(text, passed.places.get(p))) for p in given)
             return Mark(places, True, returned) if places else None
-        found = [(p, place) for p, place in self._changed_places(text, passed) if _own(text, place)]
+        found = [(p, place) for p, place in self._changed_places(text, passed) if _local_place(text, place)]
         if not callees and _may_change_receiver(text, passed):
             found.append((RECEIVER, passed.places[RECEIVER]))
         return Mark(tuple(found), False) if found else None
 
 
-def _given(callee: Text | Definition, shift: int) -> Iterator[Position]:
+def _changed_arguments(callee: Text | Definition, shift: int) -> Iterator[Position]:
     """The arguments that a function changes, as its calls give them."""
     positions: Iterable[int]
     if isinstance(callee, Definition):
@@ -258,7 +260,7 @@ def _position(callee: Text, passed: PassedPlaces, parameter: int) -> Position:
     return name if name in passed.places else parameter
 
 
-def _own(text: Text, place: ast.expr | None) -> ast.expr | None:
+def _local_place(text: Text, place: ast.expr | None) -> ast.expr | None:
     """A place of which the variable is one of the function's, or of those around it."""
     name = None if place is None else root(place)
     return place if name is not None and text.defines(name) else None
@@ -267,7 +269,7 @@ def _own(text: Text, place: ast.expr | None) -> ast.expr | None:
 def _may_change_receiver(text: Text, passed: PassedPlaces) -> bool:
     """True for a method that is called for its effect alone, of a class of which nothing is known."""
     is_method = passed.is_statement and RECEIVER in passed.places and changed_place(ast.Expr(passed.call)) is None
-    return is_method and _own(text, passed.places[RECEIVER]) is not None
+    return is_method and _local_place(text, passed.places[RECEIVER]) is not None
 
 
 def _visible_classes(scope: Scope) -> Sequence[type]:
