@@ -11,10 +11,11 @@ from relay.frontend.analysis.foreign_annotations import meaning
 from relay.frontend.analysis.names import changed_list, is_part
 from relay.frontend.analysis.ufunc_updates import is_update
 from relay.frontend.annotations import AnnotationReader
+from relay.frontend.changes.parameters import has_method
 from relay.frontend.context import REFERENCE_HELP, Context
 from relay.frontend.subscripts import BINARY, lower_items
 from relay.ir.expr import Atom, Expr, OpCall, Static, Var
-from relay.ir.intrinsic import Intrinsic
+from relay.ir.intrinsic import IN_PLACE, Intrinsic
 from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 
 
@@ -86,22 +87,28 @@ def lower_augmented_assignment(context: Context, node: ast.AugAssign) -> None:
     operator = BINARY[type(node.op)]
 
     def updated_value(old: Atom) -> Atom:
-        value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
+        value = augmented(old, context.atom(node.value))
         updated = context.bind(value, "updated", context.span(node))
         context.updated.add(updated)
         return updated
+
+    def augmented(old: Atom, more: Atom) -> Expr:
+        span = context.span(node)
+        if has_method(context.file, context.scope, IN_PLACE[operator]):
+            return Apply(Static(Intrinsic("augment"), span), (old, Static(operator, span), more), (), span)
+        return OpCall(operator, (old, more), {}, span)
 
     target = context.span(node.target)
     match node.target:
         case ast.Name(id=name) if _extends(context, name, node):
             more = context.atom(node.value)
-            longer = OpCall(operator, (context.read(name, target), more), {}, context.span(node))
+            longer = augmented(context.read(name, target), more)
             context.updated.add(context.assign(name, longer, target))
         case ast.Name(id=name):
             old = context.read(name, target)
-            value = OpCall(operator, (old, context.atom(node.value)), {}, context.span(node))
+            value = augmented(old, context.atom(node.value))
             context.updated.add(context.assign(name, value, target))
-        case ast.Attribute(value=reference, attr="value" as name):
+        case ast.Attribute(value=reference, attr="value" as name) if not is_part(node.target):
             cell = context.atom(reference)
             before = context.bind(Attribute(cell, name, target), name, target)
             context.emit((), SetAttribute(cell, name, updated_value(before), context.span(node)))
@@ -121,7 +128,7 @@ def store(context: Context, target: ast.expr, value: Atom) -> None:
             context.assign(name, value, context.span(target))
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             _unpack(context, target, parts, value)
-        case ast.Attribute(value=reference, attr="value" as name):
+        case ast.Attribute(value=reference, attr="value" as name) if not is_part(target):
             cell = context.atom(reference)
             context.outlives(value)
             context.emit((), SetAttribute(cell, name, value, context.span(target)))

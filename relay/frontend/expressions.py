@@ -6,9 +6,9 @@ import ast
 
 from relay.errors import FrontendError
 from relay.frontend import displays
-from relay.frontend.analysis.names import TAKING, subscripted_name
+from relay.frontend.analysis.names import TAKING, is_part, subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
-from relay.frontend.changes.calls import lower_changing_call
+from relay.frontend.changes.calls import lower_changing_call, lower_inherited
 from relay.frontend.changes.parameters import Mark
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_condition, lower_conditional
@@ -42,6 +42,8 @@ def lower_expression(context: Context, node: ast.expr) -> Expr:
             return _binary(context, node)
         case ast.Call():
             return _call(context, node)
+        case ast.Attribute() if (inherited := lower_inherited(context, node)) is not None:
+            return inherited
         case ast.Attribute(value=value, attr=name):
             return Attribute(context.atom(value), name, context.span(node))
         case ast.Subscript(value=value, slice=items):
@@ -130,7 +132,7 @@ def _call(context: Context, node: ast.Call) -> Expr:
             if isinstance(held, ast.Name) and context.defines(held.id):
                 return lower_pop(context, held, node)
             is_place = isinstance(held, ast.Subscript | ast.Attribute) and _is_variable(context, held)
-            if is_place or (isinstance(held, ast.Attribute) and held.attr == "value"):
+            if is_place or (isinstance(held, ast.Attribute) and not is_part(held)):
                 assert isinstance(held, ast.Subscript | ast.Attribute)
                 return lower_pop_of_place(context, held, node)
         case ast.Name(id="any" | "all" as name) if _is_quantifier(context, node):

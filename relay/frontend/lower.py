@@ -162,6 +162,8 @@ def lower_function(
     scope: Scope
     if isinstance(python_function, SourceFunction):
         scope = python_function.scope
+        if python_function.owner is not None:
+            scope = ParameterScope({"__class__": python_function.owner}, scope)
     else:
         assert isinstance(python_function, FunctionType)  # or it has no source
         scope = FunctionScope.from_function(python_function)
@@ -280,10 +282,10 @@ def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
 def _lower(context: Context, scope: Scope, defaults: Sequence[Atom | None], evaluated: Evaluated) -> Definition:
     function, context = _translated(context, defaults, evaluated)
     snapshot, updated = SnapshotScope(scope), frozenset(context.updated)
-    if not context.changes:
-        return Definition(function, snapshot, updated=updated)
-    changing = functools.cache(lambda: _giving_back(context, snapshot, defaults, evaluated))
     lost = combine_errors(context.lost) if context.lost else None
+    if not context.changes:
+        return Definition(function, snapshot, updated=updated, lost=lost)
+    changing = functools.cache(lambda: _giving_back(context, snapshot, defaults, evaluated))
     return Definition(function, snapshot, updated=updated, changes=context.changes, changing=changing, lost=lost)
 
 

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
+from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
@@ -154,7 +155,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
     as_assignments(tree)
     as_lists(tree)
     as_dicts(tree)
-    give_back(tree)
+    give_back(tree, read_classes(tree))
     file = SourceFile(source, tree)
     _parsed[filename] = file
     _recent.append(file)

@@ -139,16 +139,15 @@ def _lower_return(context: Context, node: ast.Return) -> None:
                 context.bare_return = context.span(node)
             if context.finals and not run_finals(context):
                 return
-            nothing = given_back(context, Static(None, context.span(node)), context.span(node))
-            context.block.terminator = Exit(context.label, (nothing,), context.span(node))
+            span = context.span(node)
+            context.block.terminator = Exit(context.label, (given_back(context, Static(None, span), span),), span)
         case expression:
             context.valued_return = context.span(expression)
             result = context.atom(expression)
             if context.finals and not run_finals(context):
                 return
-            context.block.terminator = Exit(
-                context.label, (given_back(context, result, context.span(expression)),), context.span(expression)
-            )
+            span = context.span(expression)
+            context.block.terminator = Exit(context.label, (given_back(context, result, span),), span)
 
 
 def _lower_assert(context: Context, node: ast.Assert) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -68,6 +69,28 @@ class Definition:
 def given_back(function: Function) -> tuple[int, ...]:
     """The positions of the parameters that are in the result of a function, with the changes that it makes in them."""
     return tuple(i for i, p in enumerate(function.signature) if p.given_back)
+
+
+_made: WeakKeyDictionary[Definition, Definition] = WeakKeyDictionary()
+
+
+def giving_back(definition: Definition) -> Definition | None:
+    """The function whose result is a tuple of its result and the parameters that it changes, but for those that are in
+    the result; None if it changes none that its text shows."""
+    if definition.changing is None or definition.gradient is not None:
+        return None
+    if None not in definition.changes.values():
+        return definition
+    found = _made.get(definition)
+    if found is None:
+        changing = definition.changing()
+        code, said = changing.function, definition.function.signature  # of which some are made static
+        signature = tuple(attrs.evolve(p, static=s.static) for p, s in zip(code.signature, said, strict=True))  # type: ignore[misc]
+        function = attrs.evolve(code, signature=signature)  # type: ignore[misc]
+        found = _made[definition] = attrs.evolve(
+            changing, function=function, pure=definition.pure, changes=definition.changes
+        )
+    return found
 
 
 @attrs.frozen(eq=False)

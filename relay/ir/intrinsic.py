@@ -17,6 +17,8 @@ pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, ke
 extend(d, k, v)              the record with one more field: `{k: v for ..}`
 given_back(r, x, ..)         the result of a function with the parameters that it has changed
 set_field(p, name, v)        the record after `p.name = v`
+inherited(p, C, name)        `super().name` of an object p in a method of the class C
+augment(p, op, v)            `p += v` where a class has `__iadd__`
 is_same(x, y)                `x is y` of objects that are known
 is_none(x)                   `x is None`
 contains(x, xs)              `x in xs`
@@ -42,3 +44,11 @@ class Intrinsic:
     @property
     def __relay_builtin__(self) -> str:
         return self.name
+
+
+IN_PLACE = {
+    "add": "__iadd__", "subtract": "__isub__", "multiply": "__imul__", "divide": "__itruediv__", "mod": "__imod__",
+    "floor_divide": "__ifloordiv__", "power": "__ipow__", "matmul": "__imatmul__", "bitwise_and": "__iand__",
+    "bitwise_or": "__ior__", "bitwise_xor": "__ixor__", "left_shift": "__ilshift__", "right_shift": "__irshift__",
+}  # fmt: skip
+"""The methods of augmented assignments, by the operators."""

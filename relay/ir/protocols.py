@@ -18,6 +18,7 @@ PROTOCOLS = {
     "__relay_python__": "modules whose plain functions programs do not read: True",
     "__relay_record__": "classes of a file that is read without being run: the fields of a dataclass or named tuple",
     "__relay_returned__": "functions that programs returned to Python: True",
+    "__relay_source__": "stand-ins for functions of a file that is read without being run: True",
     "__relay_template__": "Python functions that are written in the language, as `vjp`: the text of their meaning",
     "__relay_result__": "classes of values of data types: what makes other Python objects of the fields of results",
     "__relay_type__": "what stands for a type in annotations: the type",

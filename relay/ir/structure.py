@@ -6,11 +6,13 @@ A structure has a form, which tells it from others, and parts. `relay.ir.tree` g
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import enum
 import functools
 import sys
 import types
+import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -122,14 +124,42 @@ def is_plain_class(cls: type) -> bool:
     `types.SimpleNamespace`."""
     if cls is types.SimpleNamespace:
         return True
-    if hasattr(cls, "__relay_data__") or hasattr(cls, "__relay__") or not cls.__dictoffset__:
+    if hasattr(cls, "__relay_data__") or hasattr(cls, "__relay__"):
         return False
-    return all(_is_written_by_user(base) for base in cls.__mro__ if base is not object)
+    if not cls.__dictoffset__ and not any("__slots__" in vars(base) for base in cls.__mro__):
+        return False
+    return all(_is_written_by_user(base) for base in cls.__mro__ if base not in _EMPTY_BASES)
+
+
+_EMPTY_BASES = (object, abc.ABC, typing.Generic, typing.Protocol)
+"""Classes of Python's that bring nothing to an object."""
+
+
+def class_obstacle(cls: type) -> str | None:
+    """The part of a plain class by which Python makes, reads or changes its objects in another way, by its name."""
+    if type(cls) not in (type, abc.ABCMeta, type(typing.Protocol)):
+        return f"the metaclass {type(cls).__name__}"
+    if getattr(cls, "__abstractmethods__", ()):
+        return f"the abstract method {min(cls.__abstractmethods__)}"  # type: ignore[attr-defined]
+    special = ("__new__", "__getattr__", "__getattribute__", "__setattr__", "__delattr__")
+    own = [name for base in cls.__mro__ if base not in _EMPTY_BASES for name in vars(base)]
+    return next((name for name in special if name in own), None)
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """The attributes of an object, those in slots among them."""
+    slots = [name for base in type(value).__mro__[::-1] for name in _slots(base) if hasattr(value, name)]
+    return {**{name: getattr(value, name) for name in slots}, **getattr(value, "__dict__", {})}
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    found = vars(cls).get("__slots__", ())
+    return (found,) if isinstance(found, str) else tuple(found)
 
 
 @functools.cache
 def _is_written_by_user(cls: type) -> bool:
-    if any(hasattr(cls, name) for name in ("__array__", "__dlpack__", "__iter__", "__relay_array__")):
+    if any(hasattr(cls, name) for name in ("__array__", "__dlpack__", "__relay_array__")):
         return False
     if issubclass(cls, type | BaseException | enum.Enum) or not is_readable_module(cls.__module__):
         return False
@@ -191,9 +221,12 @@ def parameter_names(cls: type) -> tuple[str, ...]:
 
 def computes(cls: type) -> str | None:
     """The part of making such a value that programs cannot run, by its name; None if its fields are the arguments."""
-    hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
-    found = next((name for name in hooks if not is_named_tuple(cls) and hasattr(cls, name)), None)
-    if found is not None or not hasattr(cls, "__attrs_attrs__"):
+    if not hasattr(cls, "__attrs_attrs__"):
+        own = vars(cls).get("__dataclass_fields__", {})
+        is_init_var = (f._field_type is dataclasses._FIELD_INITVAR for f in own.values())  # type: ignore[attr-defined]
+        return "InitVar" if any(is_init_var) else None
+    found = next((name for name in ("__attrs_post_init__", "__attrs_pre_init__") if hasattr(cls, name)), None)
+    if found is not None:
         return found
     fields = attrs.fields(cls)
     for what, has in (("converter", "converter"), ("validator", "validator")):
@@ -264,7 +297,7 @@ def split(value: object) -> tuple[Form | None, Sequence[Any]] | None:
     if registered is not None:
         return _registered_parts(value, cls, registered)
     if is_plain_class(cls):
-        fields = {name: part for name, part in vars(value).items() if _is_part(part)}
+        fields = {name: part for name, part in _attributes(value).items() if _is_part(part)}
         return Form(cls, tuple(fields)), list(fields.values())
     return (None, value) if isinstance(value, tuple) else None
 

@@ -48,15 +48,16 @@ class LiveNames:
 
 
 class Liveness:
-    """The live names around each `if`, `while` and `for` of a function, by the node's identity."""
+    """The live names around each `if`, `while` and `for` of a function, by the node's identity. `returned`: the
+    variables whose values each `return` gives back."""
 
     def __init__(self, body: Sequence[ast.stmt], returned: Iterable[str] = ()) -> None:
         self._around: dict[int, LiveNames] = {}
         self._after: dict[int, frozenset[str]] = {}  # the names after the last of some statements
         self._after_errors: dict[int, frozenset[str]] = {}
+        self._returned = frozenset(returned)  # what each `return` reads, beside its value
         self._final: set[str] = set()  # what the `finally`s around read
-        self._returned = frozenset(returned)  # what every return gives, beside its value
-        self._block(body, set(returned), NOTHING, NOTHING, record=True)
+        self._block(body, set(self._returned), NOTHING, NOTHING, record=True)
 
     def live_around(self, node: ast.stmt) -> LiveNames:
         """The live names around a statement that has been analyzed."""

@@ -10,15 +10,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from relay.frontend.analysis.changing_methods import changed_objects
+
 _CHANGING = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort")
 
 
-def give_back(tree: ast.AST) -> None:
-    """Rewrite the loops of all functions whose elements' fields or items change, if their lists are read later."""
+def give_back(tree: ast.AST, changing: frozenset[str] = frozenset()) -> None:
+    """Rewrite the loops of all functions whose elements' fields or items change, if their lists are read later.
+    `changing`: the names of the methods that change their objects."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for loop, around in list(_loops(node)):
-                _rewrite(node, loop, around)
+                _rewrite(node, loop, around, changing)
 
 
 def _loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.stmt | None]]:
@@ -35,7 +38,7 @@ def _loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.stmt | None
             waiting.append((child, around or child if is_loop else around))  # type: ignore[arg-type]
 
 
-def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None) -> None:
+def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None, changing: frozenset[str]) -> None:
     lists = dict(_elements(loop.target, loop.iter))
     stored = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and _is_store(n)}
     lists = {
@@ -46,7 +49,7 @@ def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None) 
     if not lists:
         return
     place = f"{next(iter(lists))}__place"
-    if not _append_updates(loop.body, lists, place):
+    if not _append_updates(loop.body, lists, place, changing):
         return
     counter = ast.copy_location(ast.Name(place, ast.Store()), loop.target)
     loop.target = ast.copy_location(ast.Tuple([counter, loop.target], ast.Store()), loop.target)
@@ -78,7 +81,7 @@ def _is_read_later(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | 
     return any(id(n) not in inside and (id(n) in nearby or n.lineno >= loop.lineno) for n in reads)
 
 
-def _append_updates(body: list[ast.stmt], lists: Mapping[str, str], place: str) -> bool:
+def _append_updates(body: list[ast.stmt], lists: Mapping[str, str], place: str, changing: frozenset[str]) -> bool:
     """Give lists their changed elements back, behind each change; False if there is none."""
     found = False
     for position in reversed(range(len(body))):
@@ -88,18 +91,24 @@ def _append_updates(body: list[ast.stmt], lists: Mapping[str, str], place: str) 
         for name in ("body", "orelse", "finalbody"):
             inner = getattr(statement, name, None)
             if isinstance(inner, list):
-                found = _append_updates(inner, lists, place) or found
+                found = _append_updates(inner, lists, place, changing) or found
         for case in getattr(statement, "cases", ()):
-            found = _append_updates(case.body, lists, place) or found
-        for element in _changed_variables(statement):
+            found = _append_updates(case.body, lists, place, changing) or found
+        for element in _changed_variables(statement, changing):
             if element in lists:
                 body.insert(position + 1, _update(statement, lists[element], place, element))
                 found = True
     return found
 
 
-def _changed_variables(statement: ast.stmt) -> set[str]:
+def _changed_variables(statement: ast.stmt, changing: frozenset[str]) -> set[str]:
     """The variables whose fields or items a statement changes."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
+        return set()
+    return {*changed_objects(statement, changing), *_assigned_variables(statement)}
+
+
+def _assigned_variables(statement: ast.stmt) -> set[str]:
     match statement:
         case ast.Assign(targets=targets):
             places = [part for target in targets for part in _parts(target)]

@@ -292,7 +292,9 @@ def subscripted_name(node: ast.expr) -> str | None:
 
 def is_part(node: ast.expr) -> TypeGuard[ast.Subscript | ast.Attribute]:
     """True if this is an item or a field of something, and not what a reference holds."""
-    return isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr != "value")
+    if isinstance(node, ast.Attribute):
+        return node.attr != "value" or getattr(node, "is_field", False)
+    return isinstance(node, ast.Subscript)
 
 
 def target_names(target: ast.expr) -> set[str]:

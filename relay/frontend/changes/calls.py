@@ -2,6 +2,8 @@
 
 swap(xs, i, j)        result, xs = swap(xs, i, j)
 push(self.heap, v)    result, heap = push(self.heap, v); self.heap = heap
+stack.push(v)         result, stack = stack.push(v)
+super().push(v)       result, self = (the method push of the classes above)(self, v)
 """
 
 from __future__ import annotations
@@ -9,11 +11,12 @@ from __future__ import annotations
 import ast
 
 from relay.frontend.assignments import Place
-from relay.frontend.changes.facts import RECEIVER, Position
+from relay.frontend.changes.facts import RECEIVER, Position, object_of_super
 from relay.frontend.changes.parameters import Mark
 from relay.frontend.context import Context, temporary_name
 from relay.frontend.displays import argument
-from relay.ir.expr import Atom, Static, Var
+from relay.ir.expr import Atom, Expr, Global, Static, Var
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, Attribute, Index, Unpack
 
 
@@ -30,9 +33,11 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
         return places[position].read()
 
     if RECEIVER in wanted and isinstance(node.func, ast.Attribute):
-        receiver = passed_atom(RECEIVER, node.func.value)
-        method = Attribute(receiver, node.func.attr, context.span(node.func))
-        function: Atom = context.bind(method, node.func.attr, context.span(node.func))
+        held, name, place = node.func.value, node.func.attr, context.span(node.func)
+        whole = object_of_super(held, context.node)
+        receiver = passed_atom(RECEIVER, whole or held)
+        method = Attribute(receiver, name, place) if whole is None else _inherited(context, node.func, receiver)
+        function: Atom = context.bind(method, name, place)
     else:
         function = context.atom(node.func)
     arguments = tuple(passed_atom(i, a) for i, a in enumerate(node.args))
@@ -55,6 +60,20 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
             way = mark.returned.get(position, ())
             places[position].store(part or _in_result(context, result, way), inside=True)
     return result
+
+
+def lower_inherited(context: Context, node: ast.Attribute) -> Expr | None:
+    """`super().name`; None for all else."""
+    whole = None if context.defines("super") else object_of_super(node.value, context.node)
+    return None if whole is None else _inherited(context, node, context.atom(whole))
+
+
+def _inherited(context: Context, node: ast.Attribute, whole: Atom) -> Expr:
+    """What an object has under a name from the classes above the one in which `super()` is written."""
+    assert isinstance(node.value, ast.Call)
+    span, given = context.span(node), node.value.args
+    above = context.atom(given[0]) if given else Global("__class__", None, span)
+    return Apply(Static(Intrinsic("inherited"), span), (whole, above, Static(node.attr, span)), (), span)
 
 
 def _in_result(context: Context, result: Var, way: tuple[int, ...]) -> Atom:

@@ -89,7 +89,7 @@ def facts(function: FunctionNode) -> Facts:
         frozenset(changed),
         parts,
         frozenset(rebound),
-        tuple(_passed(n, id(n) in statements) for n in nodes if isinstance(n, ast.Call)),
+        tuple(_passed(n, id(n) in statements, function) for n in nodes if isinstance(n, ast.Call)),
         inner,
         {name: found[0] for name, found in named.items() if len(found) == 1 and name not in rebound},
         frozenset(_values(function)),
@@ -217,14 +217,27 @@ def _ways(value: ast.expr) -> Iterator[tuple[str, tuple[int, ...]]]:
             pass
 
 
-def _passed(call: ast.Call, is_statement: bool) -> PassedPlaces:
+def object_of_super(held: ast.expr, function: FunctionNode) -> ast.expr | None:
+    """The object of `super()`, which is a function's first parameter, or of `super(C, x)`; None for all else."""
+    match held:
+        case ast.Call(func=ast.Name(id="super"), args=[], keywords=[]):
+            own = parameters_in_order(function.args)[:1]
+            return ast.copy_location(ast.Name(own[0].arg, ast.Load()), held) if own else None
+        case ast.Call(func=ast.Name(id="super"), args=[_, whole], keywords=[]):
+            return whole
+        case _:
+            return None
+
+
+def _passed(call: ast.Call, is_statement: bool, function: FunctionNode) -> PassedPlaces:
     """The places among the arguments of a call, and its receiver."""
     given: dict[Position, ast.expr] = {}
     if not any(isinstance(a, ast.Starred) for a in call.args) and all(k.arg is not None for k in call.keywords):
         given |= dict(enumerate(call.args))
         given |= {k.arg: k.value for k in call.keywords if k.arg is not None}
         if isinstance(call.func, ast.Attribute):
-            given[RECEIVER] = call.func.value
+            held = call.func.value
+            given[RECEIVER] = object_of_super(held, function) or held
     return PassedPlaces(call, {p: e for p, e in given.items() if root(e) is not None}, is_statement)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 
 from relay.errors import FrontendError
 from relay.frontend.analysis.names import changed_place
 from relay.frontend.changes.facts import RECEIVER, Facts, PassedPlaces, Position, facts, root
-from relay.frontend.scope import FunctionScope
+from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, statements
 from relay.frontend.static.static_functions import SourceFunction
 from relay.ir.definition import MISSING, Definition, Scope
@@ -93,6 +93,7 @@ class Changes:
 
     def __init__(self, file: SourceFile, scope: Scope, node: FunctionNode) -> None:
         self._texts: dict[int, Text] = {}
+        self._classes: dict[int, list[type]] = {}  # the user's classes that scopes see
         self.function = self._text(file, node, scope, None)
         known = list(self._texts.values())
         while known:
@@ -156,8 +157,10 @@ class Changes:
                 if isinstance(owner, types.ModuleType | type):
                     found = self._function(getattr(owner, attribute, MISSING))
                     yield from () if found is None else ((found, 0),)
+                elif owner is MISSING:  # a class of this text, which is not there yet
+                    yield from ((found, 0) for found, _ in self._methods(text, attribute))
             case ast.Attribute(attr=method):
-                yield from ((found, 1) for found in self._methods(text, method))
+                yield from self._methods(text, method)
             case _:
                 pass
 
@@ -190,15 +193,19 @@ class Changes:
             return None
         return self._text(file, node, FunctionScope.from_function(found), None)
 
-    def _methods(self, text: Text, name: str) -> Iterator[Text | Definition]:
-        """The methods of a name, of the classes in the file and of those that the function sees."""
+    def _methods(self, text: Text, name: str) -> Iterator[tuple[Text | Definition, int]]:
+        """The methods of a name, of the classes in the file and of those that the function sees, with the number of
+        parameters before the first argument."""
         for node in text.file.methods.values():
             if node.name == name:
-                yield self._text(text.file, node, text.scope, None)
-        for cls in _visible_classes(text.scope):
-            found = self._function(vars(cls).get(name, MISSING))
+                yield self._text(text.file, node, text.scope, None), not _is_static(node)
+        if id(text.scope) not in self._classes:
+            self._classes[id(text.scope)] = list(_visible_classes(text.scope))
+        for cls in self._classes[id(text.scope)]:
+            member = vars(cls).get(name, MISSING)
+            found = self._function(getattr(member, "__func__", member))
             if found is not None:
-                yield found
+                yield found, not isinstance(member, staticmethod)
 
     # ---- marks
 
@@ -272,12 +279,39 @@ def _may_change_receiver(text: Text, passed: PassedPlaces) -> bool:
     return is_method and _local_place(text, passed.places[RECEIVER]) is not None
 
 
-def _visible_classes(scope: Scope) -> Sequence[type]:
-    """The user's classes among the names around a function."""
-    if not isinstance(scope, FunctionScope):
-        return ()
-    found = [v for v in list(scope.globals.values()) if isinstance(v, type)]
-    for cell in scope.cells.values():
-        with contextlib.suppress(ValueError):  # it has no value yet
-            found += [cell.cell_contents] if isinstance(cell.cell_contents, type) else []
-    return found
+def _is_static(node: ast.FunctionDef) -> bool:
+    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+
+
+def has_method(file: SourceFile, scope: Scope, name: str) -> bool:
+    """True if a class in the file, or one of the user's that a function sees, has a method of this name."""
+    if not is_user_file(file.source.filename):
+        return False
+    if any(node.name == name for node in file.methods.values()):
+        return True
+    return any(isinstance(vars(cls).get(name), types.FunctionType) for cls in _visible_classes(scope))
+
+
+def _visible_classes(scope: Scope) -> Iterator[type]:
+    """The user's classes among the names around a function, and those above them."""
+    seen: set[type] = set()
+    for value in _visible_values(scope):
+        if isinstance(value, type) and value not in seen:
+            yield from (base for base in value.__mro__[:-1] if base not in seen)
+            seen.update(value.__mro__)
+
+
+def _visible_values(scope: Scope) -> Iterator[object]:
+    match scope:
+        case FunctionScope(cells, names):
+            yield from list(names.values())
+            for cell in cells.values():
+                with contextlib.suppress(ValueError):  # it has no value yet
+                    yield cell.cell_contents
+        case TextScope(definitions, names):
+            yield from [*definitions.values(), *names.values()]
+        case ParameterScope(further, around) | NamedScope(further, around):
+            yield from further.values()
+            yield from _visible_values(around)
+        case _:
+            pass

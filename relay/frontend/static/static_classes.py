@@ -23,13 +23,19 @@ from relay.frontend.functions import type_parameters
 from relay.frontend.scope import ParameterScope
 from relay.frontend.static.evaluation import Evaluator, NotEvaluated
 from relay.frontend.static.static_functions import SourceFunction
+from relay.ir.intrinsic import IN_PLACE
 from relay.ir.structure import SourceRecord
 from relay.ir.types import Type
 
 if TYPE_CHECKING:
     from relay.frontend.static.top_level import FileReader
 
-_METHODS = frozenset((*data_classes.OPERATORS, *data_classes.OWN, "__post_init__", "__len__", "__ne__"))
+_METHODS = frozenset(
+    (
+        *(*data_classes.OPERATORS, *data_classes.OWN, *IN_PLACE.values(), "__post_init__", "__len__", "__ne__"),
+        *("__setitem__", "__iter__", "__bool__", "__repr__", "__str__", "__format__"),
+    )
+)
 """The double-underscore names of methods that a class here has. Python calls none of them where a class is made."""
 
 _WRAPPERS: dict[str, Callable[[Any], object]] = {
@@ -71,7 +77,14 @@ class ClassMaker:
         resolved = types.resolve_bases(tuple(bases))
         if resolved != tuple(bases):
             members["__orig_bases__"] = tuple(bases)
-        return type(node.name, resolved, members)
+        made = type(node.name, resolved, members)
+        for member in body.members.values():
+            parts = (member.fget, member.fset) if isinstance(member, property) else (member,)
+            for part in parts:
+                written = getattr(part, "__func__", part)
+                if isinstance(written, SourceFunction):
+                    written.owner = made
+        return made
 
     def _base(self, node: ast.expr) -> Any:
         base = self._evaluator.value(node)
@@ -93,8 +106,8 @@ class ClassMaker:
                 found[keyword.arg or ""] = self._evaluator.value(keyword.value)
         return found
 
-    def function(self, node: ast.FunctionDef) -> object:
-        """A method, which is only read."""
+    def function(self, node: ast.FunctionDef, members: dict[str, Any]) -> object:
+        """A method, which is only read, in a class with these members."""
         reader = self._reader
         if reader.decorators.is_decorated(node):
             if len(node.decorator_list) > 1:
@@ -103,6 +116,9 @@ class ClassMaker:
         written = SourceFunction(reader.file, node, reader.scope, reader.value_or_unknown, reader.names["__name__"])
         if not node.decorator_list:
             return written
+        match node.decorator_list:
+            case [ast.Attribute(value=ast.Name(id=name), attr="setter")] if isinstance(members.get(name), property):
+                return members[name].setter(written)
         (name,) = [d.id if isinstance(d, ast.Name) else "" for d in node.decorator_list]
         if name not in _WRAPPERS or name in reader.names:
             raise NotEvaluated
@@ -157,7 +173,7 @@ class _Body:
                     self._bind(target.id, found)
             case ast.FunctionDef(name=name):
                 if not _is_special(name) or name in _METHODS:
-                    self._bind(name, self.maker.function(statement), special=True)
+                    self._bind(name, self.maker.function(statement, self.members), special=True)
             case ast.ClassDef(name=name):
                 self._bind(name, self.maker.make_nested(statement, qualname))
             case ast.Expr(value=ast.Constant()) | ast.Pass():

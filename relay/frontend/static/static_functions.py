@@ -16,7 +16,9 @@ from relay.ir.definition import Scope
 
 
 class SourceFunction:
-    """A `def` of a file that is only read. `evaluated` gives the values of defaults."""
+    """A `def` of a file that is only read. `evaluated` gives the values of defaults, `owner` is the class it is in."""
+
+    __relay_source__ = True
 
     def __init__(
         self,
@@ -30,6 +32,7 @@ class SourceFunction:
         self.node = node
         self.scope = scope
         self.evaluated = evaluated
+        self.owner: type | None = None
         self.__name__ = node.name
         self.__qualname__ = node.name
         self.__doc__ = ast.get_docstring(node)

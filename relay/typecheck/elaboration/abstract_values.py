@@ -297,11 +297,12 @@ class DerivativeFunction:
 
 @attrs.frozen(eq=False)
 class Method:
-    """`x.name`, not called yet. `described`: x, for messages."""
+    """`x.name`, not called yet. `described`: x, for messages. `owner`: the class that has it, if not that of x."""
 
     value: AbstractValue
     name: str
     described: str = "x"
+    owner: type | None = None
 
 
 @attrs.frozen(eq=False)

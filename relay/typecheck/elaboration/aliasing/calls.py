@@ -14,7 +14,7 @@ import attrs
 from relay.ir.definition import Definition, data_class, given_back
 from relay.ir.expr import Atom, Function, Global, Static, Var
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.structure import is_record_class
+from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.surface import Apply, Attribute, Index
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -25,7 +25,7 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.aliasing import effects
+from relay.typecheck.elaboration.aliasing import effects, methods
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
 from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
@@ -53,13 +53,24 @@ class Reference:
     path: tuple[Step, ...] = ()
 
 
+@attrs.frozen
+class Holding:
+    """An object of one argument that another one holds, in a field if that is known, through as many new objects as
+    `depth` says."""
+
+    into: Reference
+    step: Step | None
+    held: Reference
+    depth: int = 0
+
+
 @attrs.frozen(eq=False)
 class Summary:
     """The effect of a function: which objects of its arguments change, which hold others then, and which its result
     is, or holds. `missed`: the parameters that it gives back without some change."""
 
     changes: Sequence[tuple[Reference, Change]] = ()
-    holds: Sequence[tuple[Reference, Reference]] = ()
+    holds: Sequence[Holding] = ()
     result: Sequence[Reference] = ()
     inside: Sequence[Reference] = ()
     missed: Mapping[int, Change] = MappingProxyType({})
@@ -67,8 +78,9 @@ class Summary:
     @property
     def content(self) -> object:
         """The content, which tells summaries apart whenever they were found."""
-        changes, holds = (r for r, _ in self.changes), (r for pair in self.holds for r in pair)
-        return *(frozenset(map(_way, rs)) for rs in (changes, holds, self.result, self.inside)), frozenset(self.missed)
+        ways = [frozenset(map(_way, rs)) for rs in ((r for r, _ in self.changes), self.result, self.inside)]
+        holds = frozenset((_way(h.into), h.step and h.step.key, _way(h.held), h.depth) for h in self.holds)
+        return *ways, holds, frozenset(self.missed)
 
 
 def _way(reference: Reference) -> object:
@@ -143,36 +155,50 @@ def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> 
         case LocalFunction(inner) if inner.label in walker.defined:
             _call_local(walker, target, inner, value)
         case GlobalFunction(definition):
-            _call_definition(walker, target, definition, value.arguments, value.keywords, value)
-        case Method(receiver, name):
-            _call_method(walker, target, function, receiver, name, value)
+            call_definition(walker, target, definition, value.arguments, value)
+        case Method():
+            call_method(walker, target, _receiver(walker, function), meaning, value)
         case PythonObject(found):
             _call_object(walker, target, found, value)
         case Tuple() | DynamicValue() if (own := method_function(Method(meaning, "__call__"))) is not None:
-            _call_definition(walker, target, own.definition, (function, *value.arguments), value.keywords, value)
+            call_definition(walker, target, own.definition, (function, *value.arguments), value)
         case _:
             walker.bind_new(target)
 
 
 def _call_changing(walker: Walker, target: Var, value: Apply) -> None:
-    """A call that gives back arguments: they are the objects that they were, as they are now."""
-    bound = walker.values.get(value.function) if isinstance(value.function, Var) else None
-    receiver = bound.value if isinstance(bound, Attribute) else value.function
+    """A call that gives back arguments."""
     callee = walker.meanings.value(value.function) if isinstance(value.function, Var) else None
     if isinstance(value.function, Global):
         callee = _global_function(walker, value.function.name)
+    call_changing(walker, target, callee, _receiver(walker, value.function), value)
+
+
+def _receiver(walker: Walker, function: Atom) -> Atom:
+    """The value of a method that is called."""
+    match walker.values.get(function) if isinstance(function, Var) else None:
+        case Attribute(value) | Apply(Static(Intrinsic("inherited")), (value, *_)):
+            return value
+        case _:
+            return function
+
+
+def call_changing(walker: Walker, target: Var, callee: AbstractValue | None, receiver: Atom, value: Apply) -> None:
+    """A call of a function that gives back arguments: they are the objects that they were, as they are now."""
     found = None if callee is None else changing_function(callee)
     result, missed = Var("result"), dict[int, Change]()
     given = [*value.arguments, *(a for _, a in value.keywords), receiver]
-    if found is None:
-        call(walker, (result,), attrs.evolve(value, changed=()))  # type: ignore[misc]
-    else:
+    if found is not None:
         definition, is_method = found
         arguments = (receiver, *value.arguments) if is_method else value.arguments
-        _call_definition(walker, result, definition, arguments, value.keywords, value)
+        call_definition(walker, result, definition, arguments, value)
         places = _by_parameter(definition.function, arguments, value.keywords)
         stale = {places[p]: c for p, c in walker.summarize(definition).missed.items() if p in places}
         missed = {i: stale[a] for i, a in enumerate(given) if a in stale}
+    elif isinstance(callee, Method):
+        call_method(walker, result, receiver, callee, value)
+    else:
+        call(walker, (result,), attrs.evolve(value, changed=()))  # type: ignore[misc]
     pair, parts = Object(), list[tuple[Slot | None, Change | None]]([(None, None)])
     pair.hold(Step(0), walker.objects(result))
     for position, index in enumerate(value.changed, start=1):
@@ -222,18 +248,13 @@ def _by_parameter(
     return found | {names[name]: atom for name, atom in keywords if name in names}
 
 
-def _call_definition(
-    walker: Walker,
-    target: Var,
-    definition: Definition,
-    arguments: Sequence[Atom],
-    keywords: Sequence[tuple[str, Atom]],
-    value: Apply,
+def call_definition(
+    walker: Walker, target: Var, definition: Definition, arguments: Sequence[Atom], value: Apply
 ) -> None:
-    """A call of a function of the program."""
+    """A call of a function of the program, with these arguments by position."""
     function = definition.function
     summary = walker.summarize(definition)
-    given = _by_parameter(function, arguments, keywords)
+    given = _by_parameter(function, arguments, value.keywords)
 
     def objects(reference: Reference) -> Objects:
         found = walker.objects(given[reference.parameter]) if reference.parameter in given else NONE
@@ -242,21 +263,29 @@ def _call_definition(
         return found
 
     for parameter in dict.fromkeys(reference.parameter for reference, _ in summary.changes):
-        now = walker.tick()
-        name = walker.written_name(given[parameter]) if parameter in given else "it"
+        now, atom = walker.tick(), given.get(parameter)
+        name = "it" if atom is None else walker.written_name(atom)
+        around = () if atom is None else effects.steps_to(walker, atom)
+        is_record = isinstance(atom, Var) and walker.kind(atom) is Kind.RECORD
         for reference, inner in summary.changes:
-            note = Change(now, value.span, name, is_sum=inner.is_sum, within=inner)
+            steps = (*reversed(reference.path), *around)
+            note = Change(now, value.span, name, steps, is_sum=inner.is_sum, is_of_record=is_record, within=inner)
             for one in objects(reference) if reference.parameter == parameter else NONE:
                 walker.state.change(one, note)
                 if one.root.name:
                     walker.mistake(one.root.name, value.span, note, "global")
-        for position, atom in given.items():  # an argument that another parameter changes
-            change = walker.state.missed(walker.objects(atom), now - 1)
+        for position, other in given.items():  # an argument that another parameter changes
+            change = walker.state.missed(walker.objects(other), now - 1)
             if position != parameter and change is not None:
-                walker.mistake(getattr(atom, "name", "it"), value.span, change)
-    for holder, held in summary.holds:
-        for one in objects(holder):
-            one.hold(walker.any_step(), objects(held))
+                walker.mistake(getattr(other, "name", "it"), value.span, change)
+    for each in summary.holds:
+        held = objects(each.held)
+        for _ in range(each.depth):
+            made = Object()
+            made.hold(walker.any_step(), held)
+            held = frozenset({made})
+        for one in objects(each.into):
+            one.hold(walker.any_step() if each.step is None else each.step, held)
     found = frozenset(o for r in summary.result for o in objects(r))
     inside = frozenset(o for r in summary.inside for o in objects(r))
     if inside or not found:
@@ -266,12 +295,11 @@ def _call_definition(
     walker.bind(target, found)
 
 
-def _call_method(walker: Walker, target: Var, function: Var, receiver: AbstractValue, name: str, value: Apply) -> None:
-    bound = walker.values.get(function)
-    base: Atom = getattr(bound, "value", function)
-    own = method_function(Method(receiver, name))
+def call_method(walker: Walker, target: Var, base: Atom, method: Method, value: Apply) -> None:
+    """A call of a method of an operand."""
+    own, name = method_function(method), method.name
     if own is not None and not walker.is_own(own.definition):
-        _call_definition(walker, target, own.definition, (base, *value.arguments), value.keywords, value)
+        call_definition(walker, target, own.definition, (base, *value.arguments), value)
         return
     objects = walker.objects(base)
     if any(o.is_array for o in objects):
@@ -283,7 +311,7 @@ def _call_method(walker: Walker, target: Var, function: Var, receiver: AbstractV
         walker.bind(target, held)
     elif name in ("copy", "values", "_replace", "_asdict"):
         copy_container(walker, target, objects)
-        _hold_all(walker, target, [a for _, a in value.keywords])
+        _hold_fields(walker, target, value)
     else:
         walker.bind_new(target)
 
@@ -295,10 +323,11 @@ def _view(walker: Walker, target: Var, base: Atom, name: str) -> None:
         walker.bind_new(target)
 
 
-def _hold_all(walker: Walker, target: Var, atoms: Sequence[Atom]) -> None:
+def _hold_fields(walker: Walker, target: Var, value: Apply) -> None:
+    """Put the arguments by name into what a call makes: fields, or items with these keys."""
     for made in walker.objects(target):
-        for atom in atoms:
-            made.hold(walker.any_step(), walker.objects(atom))
+        for name, atom in value.keywords:
+            made.hold(Step(name), walker.objects(atom))
 
 
 def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> None:
@@ -313,6 +342,8 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         several = (None, *sources[:1]) if found is enumerate else sources
         is_counted = found is enumerate and len(arguments) == 1 and not value.keywords
         walker.places[target] = Place(NONE, walker.tick(), source=Source(NONE, several, is_counted))
+    elif isinstance(found, type) and is_plain_class(found) and not is_record_class(found):
+        methods.make_object(walker, target, found, value)
     elif isinstance(found, type) and (is_record_class(found) or data_class(found) is not None):
         _construct(walker, target, value)
     elif any(found is c for c in COPIES) or getattr(found, "__relay_builtin__", None) == "replace":
@@ -320,20 +351,22 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
             copy_container(walker, target, walker.objects(arguments[0]))
         else:
             walker.bind(target, frozenset({Object()}))
-        _hold_all(walker, target, [a for _, a in value.keywords])
+        _hold_fields(walker, target, value)
     elif found in (min, max):
-        objects = frozenset(o for a in arguments for o in (*walker.objects(a), *elements(walker, a)))
+        objects = frozenset(o for a in arguments for o in elements(walker, a))
+        if len(arguments) > 1:  # one argument holds what is compared
+            objects |= frozenset(o for a in arguments for o in walker.objects(a))
         walker.bind(target, frozenset(o for o in objects if walker.kind(target) is not Kind.PLAIN))
     elif getattr(found, "__relay_builtin__", None) == "ref" and arguments:
         effects.new_cell(walker, target, arguments[0])
     elif module == "numpy" and arguments and not isinstance(definition, Definition):
         _view(walker, target, arguments[0], getattr(found, "__name__", ""))
     elif isinstance(definition, Definition) and not walker.is_own(definition):
-        _call_definition(walker, target, definition, arguments, value.keywords, value)
+        call_definition(walker, target, definition, arguments, value)
     elif (read := walker.undecorated(found)) is not None:
-        _call_definition(walker, target, read, arguments, value.keywords, value)
+        call_definition(walker, target, read, arguments, value)
     elif (read := walker.undecorated(inspect.getattr_static(type(found), "__call__", None))) is not None:
-        _call_definition(walker, target, read, (value.function, *arguments), value.keywords, value)
+        call_definition(walker, target, read, (value.function, *arguments), value)
     else:
         walker.bind_new(target)
 
@@ -348,9 +381,7 @@ def _construct(walker: Walker, target: Var, value: Apply) -> None:
     meaning = walker.meanings.value(target)
     names = meaning.form.names if isinstance(meaning, Tuple) and meaning.form is not None else ()
     make_container(walker, target, value.arguments, names)
-    for made in walker.objects(target):
-        for name, atom in value.keywords:
-            made.hold(Step(name), walker.objects(atom))
+    _hold_fields(walker, target, value)
 
 
 # ---- what the front end writes
@@ -359,7 +390,11 @@ def _construct(walker: Walker, target: Var, value: Apply) -> None:
 def _intrinsic(walker: Walker, target: Var, name: str, value: Apply) -> None:
     arguments = value.arguments
     rule = _INTRINSICS.get(name)
-    if name in ("pop", "popitem", "setdefault"):
+    if name == "augment":
+        methods.augment(walker, target, value)
+    elif (own := methods.method_of(walker, name, value)) is not None:
+        methods.call(walker, target, name, own, value)
+    elif name in ("pop", "popitem", "setdefault"):
         _pop(walker, target, value, keeps=name == "setdefault")
     elif target in walker.definition.updated:
         _update(walker, target, name, value)

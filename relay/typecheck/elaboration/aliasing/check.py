@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from relay.errors import Label, Span, TypeCheckError
@@ -12,7 +13,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Function, Lambda
 from relay.ir.traverse import walk
 from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction, LocalFunction, is_of_template
-from relay.typecheck.elaboration.aliasing.calls import Reference, Summary
+from relay.typecheck.elaboration.aliasing.calls import Holding, Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
 from relay.typecheck.elaboration.aliasing.kinds import Meanings
 from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Step
@@ -108,8 +109,14 @@ def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> 
     for root in roots:
         for holder in (root, *root.parts):
             into = reference(holder)
-            held = [reference(o) for found in holder.edges.values() for o in found if o.parent is not holder]
-            holds += [(into, h) for h in held if h is not None and into is not None]
+            if into is None:
+                continue
+            for step, there in holder.edges.items():
+                at = step if isinstance(step.key, str) else None  # a field
+                others = [o for o in there if o.parent is not holder]
+                holds += [Holding(into, at, h) for h in map(reference, others) if h is not None]
+                made = [o for o in others if reference(o) is None]
+                holds += [Holding(into, at, h, depth) for h, depth in _references_inside(made, reference)]
     direct, inside = [], []
     gives_back = walker.definition.gives_back
     results = NONE if result is None else result.objects
@@ -118,18 +125,27 @@ def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> 
         if found is not None:
             direct.append(found)
             continue
-        seen, waiting = {one}, [one]
-        while waiting:
-            for held_ones in waiting.pop().edges.values():
-                for held_one in set(held_ones) - seen:
-                    seen.add(held_one)
-                    known = reference(held_one)
-                    if known is None:
-                        waiting.append(held_one)
-                    else:
-                        inside.append(known)
+        inside += [found for found, _ in _references_inside([one], reference)]
     missed = {gives_back[i]: change for i, change in walker.stale.items()}
     return Summary(changes, holds, direct, inside, missed)
+
+
+def _references_inside(
+    objects: list[Object], reference: Callable[[Object], Reference | None]
+) -> list[tuple[Reference, int]]:
+    """The parts of arguments that new objects hold, and through how many of these."""
+    found, seen, waiting = list[tuple[Reference, int]](), set(objects), [(o, 1) for o in objects]
+    while waiting:
+        holder, depth = waiting.pop()
+        for held in holder.edges.values():
+            for one in set(held) - seen:
+                seen.add(one)
+                known = reference(one)
+                if known is None:
+                    waiting.append((one, depth + 1))
+                else:
+                    found.append((known, depth))
+    return found
 
 
 def is_own(definition: Definition) -> bool:

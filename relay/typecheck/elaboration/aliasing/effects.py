@@ -26,7 +26,7 @@ from relay.ir.expr import (
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.traverse import operands
-from relay.typecheck.elaboration.aliasing import calls
+from relay.typecheck.elaboration.aliasing import calls, methods
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -46,6 +46,8 @@ def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
     """Note what an expression does to objects, and what its targets are."""
     match value:
         case Attribute(atom, "shape" | "ndim" | "size" | "dtype") if _is_array(walker, atom):
+            return
+        case IndexUpdate() if methods.set_item(walker, targets[0], value):
             return
         case IndexUpdate(atom, items, new, span):
             read_all(walker, [i for i in operands(value) if i is not atom], span)
@@ -74,6 +76,10 @@ def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
         case Attribute():
             _attribute(walker, targets[0], value)
         case Index():
+            if (own := methods.user_method(walker, value.value, "__getitem__")) is not None:
+                keys = tuple(i for i in value.items if not isinstance(i, Slice))
+                calls.call_method(walker, targets[0], value.value, own, Apply(value.value, keys[:1], (), value.span))
+                return
             step = step_of_items(walker, value.value, value.items)
             read_item(walker, targets[0], value.value, step, is_view=not _has_arrays(walker, value))
         case MakeTuple(items):
@@ -272,6 +278,8 @@ def replace_item(walker: Walker, target: Var, whole: Atom, step: Step, new: Atom
 
 
 def _attribute(walker: Walker, target: Var, value: Attribute) -> None:
+    if methods.read_property(walker, target, value):
+        return
     if value.name == "value" and any(o.is_cell for o in walker.objects(value.value)):
         _read_cell(walker, target, value.value)
     elif _is_array(walker, value.value):
@@ -292,7 +300,10 @@ def _unpack(walker: Walker, targets: tuple[Var, ...], atom: Atom) -> None:
         return
     if isinstance(atom, Var) and atom in walker.popped:
         for position, (target, (slot, missed)) in enumerate(zip(targets, walker.popped[atom], strict=True)):
-            walker.bind(target, walker.contents(found.objects, Step(position)), slot, missed)
+            objects = walker.contents(found.objects, Step(position))
+            for one in objects:
+                one.is_array = one.is_array or walker.kind(target) is Kind.ARRAY
+            walker.bind(target, objects, slot, missed)
         return
     if found.source is None:
         for position, target in enumerate(targets):
@@ -375,6 +386,8 @@ def _read_cell(walker: Walker, target: Var, cell: Atom) -> None:
 def _operator(walker: Walker, target: Var, value: OpCall) -> None:
     """An operator gives a new array or list; `x += v` changes x, if x is an array or a list."""
     first = value.arguments[0]
+    if methods.operate(walker, target, value.operator, value.arguments, value.span):
+        return
     if target in walker.definition.updated and isinstance(first, Var) and walker.kind(first).can_change:
         is_sum = walker.kind(first) is Kind.ARRAY and is_written(target.name, target.span)  # and not `x[i] += v`
         objects = change(walker, first, value.span, is_sum=is_sum)

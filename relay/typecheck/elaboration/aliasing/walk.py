@@ -274,7 +274,7 @@ class Walker:
     def undecorated(function: object) -> Definition | None:
         """The meaning of a Python function that is read as if it was decorated."""
         is_read = isinstance(function, FunctionType) and undecorated.is_read(function)
-        return undecorated.definition(function) if is_read else None  # type: ignore[arg-type]
+        return undecorated.definition(function) if is_read or undecorated.is_written(function) else None  # type: ignore[arg-type]
 
     def contents(self, objects: Objects, step: Step) -> Objects:
         """The objects in others at a step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -80,7 +80,7 @@ from relay.typecheck.elaboration.expressions import calls, changing_calls, refer
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
 from relay.typecheck.elaboration.expressions.conditions import is_stuck, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
-from relay.typecheck.elaboration.library import formatting
+from relay.typecheck.elaboration.library import formatting, overloads
 from relay.typecheck.elaboration.members import item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
@@ -379,15 +379,10 @@ def _call(operands: _Operands, value: Apply) -> AbstractValue:
     given = [meaning(a) for a in arguments]
     checker.rounds.store(arguments, given)
     context, out, name = operands.context, operands.out, describe(value.function)
-
-    def call(callee: AbstractValue, given: Sequence[AbstractValue]) -> AbstractValue:
-        return calls.apply(checker, context, out, callee, given, named, value.span, described, name)
-
     if value.changed:
-        return changing_calls.apply(
-            callee, given, named, value.changed, call, lambda whole, n: unpack(checker, out, whole, n, value.span)
-        )
-    entity = call(callee, given)
+        call = overloads.Call(checker, context, out, callee, given, named, value.span, described)
+        return changing_calls.apply(call, callee, value.changed, name)
+    entity = calls.apply(checker, context, out, callee, given, named, value.span, described, name)
     if optionals.is_none_test(callee) and isinstance(arguments[0], Var):
         checker.none_tests.note(entity, frozenset(), frozenset({arguments[0]}))
     elif optionals.is_filter(callee):

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.partial_calls import PartialCall
-from relay.ir.structure import is_record_class
+from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.types import BaseType, Form, Kind, TypeId, Unknown, base_of_dtype, show
 from relay.operator import Operator
 from relay.typecheck.elaboration.abstract_values import (
@@ -32,6 +33,7 @@ from relay.typecheck.elaboration.closures import returned_closures
 from relay.typecheck.elaboration.derivatives import derivatives
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.engine import late_import
+from relay.typecheck.elaboration.expressions import object_methods
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, call_operator, cast
 from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.library import (
@@ -40,7 +42,7 @@ from relay.typecheck.elaboration.library import (
 )
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.value_attributes import call_method
-from relay.typecheck.elaboration.values import bound_methods, data, records, special_methods
+from relay.typecheck.elaboration.values import bound_methods, data, special_methods
 from relay.typecheck.elaboration.values.data_construction import construct
 from relay.typecheck.elaboration.values.function_values import call_derived, call_value
 from relay.typecheck.elaboration.values.objects import object_entity
@@ -116,7 +118,13 @@ def apply(
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return construct(checker, out, cls, arguments, keywords, span)
         case PythonObject(type() as cls) if is_record_class(cls):
-            return records.make(cls, arguments, keywords, span)
+            return object_methods.make_record(checker, out, cls, arguments, keywords, span)
+        case PythonObject(Intrinsic(method)) if (
+            found := object_methods.of_syntax(checker, context, out, method, arguments, keywords, span)
+        ) is not None:
+            return found
+        case PythonObject(type() as cls) if is_plain_class(cls):
+            return object_methods.make(checker, out, cls, arguments, keywords, span)
         case PythonObject(value) if hasattr(value, "__relay_template__"):
             return derivatives.from_template(checker, out, value.__relay_template__, arguments, keywords, span)
         case PythonObject(value) if known := overloads.find(value):

@@ -65,7 +65,18 @@ def equal(
 ) -> AbstractValue:
     """`left == right` where at least one side is a structure, and inside of structures."""
     left, right = (settle(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
+    for one, other in ((left, right), (right, left)):
+        own = special_methods.call(checker, out, "__eq__", one, [other], span) if isinstance(one, Tuple) else None
+        if own is not None:
+            return own
     if isinstance(left, Tuple) and isinstance(right, Tuple):
+        if records.is_object(left) and left.form is not None and left.form.cls is not types.SimpleNamespace:
+            raise TypeCheckError(
+                f"{left.form.cls.__name__} has no __eq__: `==` asks whether two names mean one object, which values do"
+                " not tell",
+                span,
+                help="define __eq__ in the class, or compare fields",
+            )
         if len(left.items) != len(right.items) or _class(left.form) != _class(right.form):
             return bool_value(False, span)
         pairs = zip(left.items, right.items, strict=True)

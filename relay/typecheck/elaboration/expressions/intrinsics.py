@@ -10,7 +10,6 @@ from relay.ir.types import Form, Kind
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
-    GlobalFunction,
     Method,
     Number,
     PythonObject,
@@ -24,13 +23,12 @@ from relay.typecheck.elaboration.control_flow import loop_copies, optionals, una
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, list_methods, tables
-from relay.typecheck.elaboration.expressions import changing_calls, comparisons
+from relay.typecheck.elaboration.expressions import comparisons, object_methods
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
-from relay.typecheck.elaboration.members.value_attributes import call_method
 from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, texts
@@ -74,30 +72,12 @@ def _implement(name: str, rule: Rule) -> None:
 
     def apply(call: Call, *arguments: AbstractValue) -> AbstractValue:
         whole = arguments[0] if arguments else None
-        if changes and isinstance(whole, Tuple) and records.own_method(whole, name) is not None:
-            return _changed_by_method(call, whole, name, arguments[1:]).items[1]
         if changes and whole is not None and data.data_type(whole) is not None:
             data.call_method(call.checker, call.out, Method(arguments[0], name), arguments[1:], (), call.span)
             return arguments[0]
         return rule(call.checker, call.out, arguments, call.span)
 
     implements(Intrinsic(name), name=name)(apply)
-
-
-def _changed_by_method(call: Call, whole: Tuple, name: str, arguments: Sequence[AbstractValue]) -> Tuple:
-    """The result of a method of a record's class, and the record after it."""
-    checker, out, span = call.checker, call.out, call.span
-
-    def apply(callee: AbstractValue, given: Sequence[AbstractValue]) -> AbstractValue:
-        if isinstance(callee, GlobalFunction):
-            return checker.engine.call_function(checker, out, callee, given, (), span, 1)
-        assert isinstance(callee, Method)
-        return call_method(checker, out, callee, given, (), span, ())
-
-    def unpack(pair: AbstractValue, _: int | None) -> Sequence[AbstractValue]:
-        return _known_elements(checker, out, pair, "a result", span)
-
-    return changing_calls.apply(Method(whole, name), arguments, (), (-1,), apply, unpack)
 
 
 def _known_elements(
@@ -242,6 +222,8 @@ def _set_field(
     assert isinstance(name, PythonObject) and isinstance(name.value, str)
     record = records.as_record(checker, out, whole, span)
     if record is not None and record.form is not None and record.form.cls is not dict:
+        if isinstance(records.member(record, name.value), property) and record.field(name.value) is None:
+            return object_methods.set_property(checker, out, record, name.value, value, span)
         return records.with_field(record, name.value, value, span)
     if checker.is_open(whole):
         raise SchemeOnly(span, "the record whose field is assigned")

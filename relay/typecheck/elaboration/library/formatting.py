@@ -24,7 +24,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.conditions import require_bool
-from relay.typecheck.elaboration.values import texts
+from relay.typecheck.elaboration.values import records, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_string
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
@@ -64,6 +64,8 @@ class _Writer:
                 self.text(repr(value) if quoted else format(value, specification) if value is not None else "None")
             case PythonObject(value):
                 self.text(str(value))
+            case Tuple() if (own := self._own_text(entity, specification, quoted)) is not None:
+                self.put(own)
             case Tuple():
                 self._tuple(entity)
             case Text():
@@ -74,6 +76,15 @@ class _Writer:
                 self._value(entity, specification)
             case _:
                 raise TypeMismatch("a function cannot be formatted", self.span, help="print values")
+
+    def _own_text(self, entity: Tuple, specification: str, quoted: bool) -> AbstractValue | None:
+        """The text that an object's class makes of it; None if it makes none."""
+        for name in ("__format__", "__str__", "__repr__"):
+            if (quoted and name != "__repr__") or not records.is_of_user(entity, name):
+                continue
+            given = [PythonObject(specification)] if name == "__format__" else []
+            return special_methods.call(self.checker, self.out, name, entity, given, self.span)
+        return None
 
     def _string(self, entity: Text | DynamicValue, specification: str, quoted: bool) -> None:
         """Append a run-time string."""

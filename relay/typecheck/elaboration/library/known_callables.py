@@ -59,8 +59,6 @@ def _hashable(value: object) -> bool:
 
 
 _INSTEAD: dict[object, str] = {
-    builtins.super: "name the class: `Base.method(self, x)`",
-    builtins.type: "types are known: test `x.ndim == 1` or `x.dtype == relay.Float32`",
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
     builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
+from typing import TypeGuard
 from weakref import WeakKeyDictionary
 
 from relay.ir.definition import Definition
@@ -28,6 +29,18 @@ def is_read(function: FunctionType) -> bool:
     if hasattr(function, "__wrapped__") or not is_readable_module(function.__module__):
         return False
     return is_user_file(function.__code__.co_filename)
+
+
+def is_written(function: object) -> TypeGuard[FunctionType]:
+    """True for such a function that the user has written, and not `dataclass` and the like; also one of a file that is
+    not imported."""
+    if hasattr(type(function), "__relay_source__"):
+        return True
+    return (
+        isinstance(function, FunctionType)
+        and is_read(function)
+        and not function.__code__.co_filename.startswith(("<string>", "<attrs"))
+    )
 
 
 def definition(function: FunctionType) -> Definition:

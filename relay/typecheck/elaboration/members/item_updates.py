@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, tables
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
-from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, object_methods, operators, weak_types
 from relay.typecheck.elaboration.expressions.operator_relations import spelling
 from relay.typecheck.elaboration.library import overload_calls
 from relay.typecheck.elaboration.library.creation import array
@@ -71,6 +71,8 @@ def index_update(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     items = as_indices(entity, items, span)
+    if isinstance(entity, Tuple) and records.is_of_user(entity, "__setitem__"):
+        return object_methods.set_item(checker, out, entity, items, new, span, inside)
     found = subscript_overloads(entity, "__setitem__")
     if isinstance(entity, Tuple) and (inside or not found):
         return update_structure(checker, out, entity, items, new, span, inside)

@@ -48,6 +48,8 @@ def attribute(
         _guess_class(checker, entity, name, span, described)
     if isinstance(entity, Number) and name != "value":
         entity = checker.materialize(out, entity, span)
+    if name == "__class__" and isinstance(entity, Tuple) and entity.form is not None and records.is_record(entity):
+        return PythonObject(entity.form.cls)
     if known := method_overloads(entity, name):
         if not overloads.is_attribute(known[0].function):
             return Method(entity, name, described)
@@ -73,7 +75,7 @@ def attribute(
             return object_entity(getattr(member, name), span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
-        case PythonObject(type() as cls) if (own := records.method_of_class(cls, name)) is not None:
+        case PythonObject(type() as cls) if (own := records.of_class(cls, name, span)) is not None:
             return own
         case DynamicValue() if (data_type := data.data_type(entity)) is not None:
             return data.attribute(checker, out, entity, data_type, name, span)
@@ -87,7 +89,7 @@ def attribute(
             return places.method(entity, name, span)
         case Tuple(_, form) if form is not None and (read := records.getter(entity, name)) is not None:
             return checker.engine.call_function(checker, out, read, [entity], (), span, 1)
-        case Tuple(_, form) if form is not None and form.names:
+        case Tuple() if records.is_record(entity):
             return Method(entity, name) if records.has_method(entity, name) else records.attribute(entity, name, span)
         case Tuple() if entity in checker.gradients:
             raise without_fields(checker, entity, name, f"has no attribute {name!r}", described, span)
@@ -147,9 +149,11 @@ def call_method(
 ) -> AbstractValue:
     """`x.name(..)`: the operator of that name, with x as its first operand."""
     if isinstance(method.value, Tuple):
-        own = records.own_method(method.value, method.name)
+        own = records.own_method(method.value, method.name, method.owner)
         if own is not None:
             return checker.engine.call_function(checker, out, own, [method.value, *arguments], keywords, span, 1)
+        if method.name == "__init__" and records.member(method.value, "__init__", method.owner) is object.__init__:
+            return PythonObject(None)
         return records.call_method(method.value, method.name, arguments, keywords, span)
     if isinstance(method.value, Places):
         return places.call(checker, out, method.value, method.name, arguments, keywords, span)

@@ -7,12 +7,11 @@ value and calls the method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary
 
 import attrs
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.definition import Definition, complete_definition, data_class
+from relay.ir.definition import Definition, complete_definition, data_class, giving_back
 from relay.ir.expr import Binding, Block, Exit, Function, LoopLabel, Parameter, Static, Var
 from relay.ir.partial_calls import PartialCall
 from relay.ir.surface import Apply
@@ -100,7 +99,7 @@ def _with_arguments(
 def method_function(method: Method) -> GlobalFunction | None:
     """The function behind a method of a data type or of a record."""
     if isinstance(method.value, Tuple):
-        return None if method.value.form is None else records.own_method(method.value, method.name)
+        return None if method.value.form is None else records.own_method(method.value, method.name, method.owner)
     type_ = data.data_type(method.value)
     owner = None if type_ is None else data_class(complete_definition(type_.definition))
     if owner is None or method.name not in owner.methods:
@@ -115,30 +114,6 @@ def _is_static(method: Method) -> bool:
     return owner is not None and method.name in owner.static
 
 
-# ---- functions that change their parameters
-
-_made: WeakKeyDictionary[Definition, Definition] = WeakKeyDictionary()
-
-
-def giving_back(definition: Definition) -> Definition | None:
-    """The function whose result is a tuple of its result and the parameters that it changes, but for those that are in
-    the result; None if it changes none that its text shows."""
-    if definition.changing is None or definition.gradient is not None:
-        return None
-    if None not in definition.changes.values():
-        return definition
-    found = _made.get(definition)
-    if found is None:
-        changing = definition.changing()
-        code, said = changing.function, definition.function.signature  # of which some are made static
-        signature = tuple(attrs.evolve(p, static=s.static) for p, s in zip(code.signature, said, strict=True))  # type: ignore[misc]
-        function = attrs.evolve(code, signature=signature)  # type: ignore[misc]
-        found = _made[definition] = attrs.evolve(
-            changing, function=function, pure=definition.pure, changes=definition.changes
-        )
-    return found
-
-
 def changing_function(callee: AbstractValue) -> tuple[Definition, bool] | None:
     """The function of the user's that is called, which gives back what it changes, and whether the value of a method is
     its first argument; None for other callees."""
@@ -147,4 +122,13 @@ def changing_function(callee: AbstractValue) -> tuple[Definition, bool] | None:
     else:
         own = callee if isinstance(callee, GlobalFunction) else None
     definition = None if own is None else giving_back(own.definition)
-    return None if definition is None else (definition, isinstance(callee, Method))
+    return None if definition is None else (definition, isinstance(callee, Method) and not _is_static(callee))
+
+
+def inherited_method(whole: Tuple, above: object, name: str) -> Method | None:
+    """The method that an object has from the classes above one of its own; None if there is none."""
+    order = () if whole.form is None else whole.form.cls.__mro__
+    if above not in order:
+        return None
+    owner = next((cls for cls in order[order.index(above) + 1 :] if name in vars(cls)), None)
+    return None if owner is None else Method(whole, name, "self", owner)

@@ -17,7 +17,7 @@ from relay.errors import FrontendError, Span
 from relay.ir.annotations.type_parameters import is_parameter
 from relay.ir.definition import MISSING, Definition, DerivedDefinition, Scope, data_class
 from relay.ir.expr import Constant
-from relay.ir.structure import is_record_class, split
+from relay.ir.structure import is_plain_class, is_record_class, split
 from relay.ir.tree import Structure
 from relay.ir.types import BaseType, TensorType, TypeId, base_of_dtype
 from relay.operator import Operator
@@ -93,7 +93,7 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
     refused = refusal(value, span)
     if refused is not None:
         raise refused
-    if isinstance(value, types.FunctionType) and undecorated.is_read(value):
+    if undecorated.is_written(value) or (isinstance(value, types.FunctionType) and undecorated.is_read(value)):
         return GlobalFunction(undecorated.definition(value))
     if isinstance(value, set):
         return PythonObject(frozenset(value))
@@ -108,7 +108,7 @@ def _is_static_object(value: object) -> bool:
         return True
     if value is None or value is dict or value is dataclasses.replace or value is Ellipsis:
         return True
-    if data_class(value) is not None or is_record_class(value):
+    if data_class(value) is not None or is_record_class(value) or (isinstance(value, type) and is_plain_class(value)):
         return True
     if hasattr(value, "__relay_builtin__") or hasattr(value, "__relay_template__"):
         return True

@@ -12,13 +12,15 @@ from typing import Any
 import attrs
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.definition import Definition
+from relay.ir.definition import Definition, giving_back
+from relay.ir.partial_calls import PartialCall
 from relay.ir.structure import (
     computes,
     field_names,
     is_key,
     is_named_tuple,
     is_plain_class,
+    is_record_class,
     ordered_keys,
     parameter_names,
 )
@@ -47,9 +49,17 @@ def as_record(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, s
     """The entity as a tuple with named fields, or None."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
-    if not isinstance(entity, Tuple) or entity.form is None:
-        return None
-    return entity if entity.form.names or entity.form.cls is dict else None
+    return entity if isinstance(entity, Tuple) and is_record(entity) else None
+
+
+def is_record(entity: Tuple) -> bool:
+    """True if a structure has named fields, or may have them: a dict, or an object."""
+    return entity.form is not None and bool(entity.form.names or entity.form.cls is dict or is_object(entity))
+
+
+def is_object(entity: Tuple) -> bool:
+    """True for an object of a plain class of the user's."""
+    return entity.form is not None and is_plain_class(entity.form.cls) and not is_record_class(entity.form.cls)
 
 
 def is_sequence(entity: Tuple) -> bool:
@@ -105,9 +115,24 @@ def make(cls: type, arguments: Sequence[AbstractValue], keywords: Keywords, span
         raise TypeCheckError(f"{cls.__name__}: {error}", span) from None
     bound.apply_defaults()
     given = {id(entity) for entity in (*arguments, *(v for _, v in keywords))}
-    found = [bound.arguments[name] for name in parameter_names(cls)]
-    values = [v if id(v) in given else _default(cls, n, v, span) for n, v in zip(names, found, strict=True)]
-    return Tuple(tuple(values), Form(cls, names))
+    found = dict(zip(names, (bound.arguments.get(name, _MISSING) for name in parameter_names(cls)), strict=True))
+    for name in [name for name, value in found.items() if value is _MISSING]:  # field(init=False)
+        found[name] = getattr(cls, name, _MISSING)
+        if found[name] is _MISSING:
+            del found[name]
+    values = [v if id(v) in given else _default(cls, n, v, span) for n, v in found.items()]
+    return Tuple(tuple(values), Form(cls, tuple(found)))
+
+
+_MISSING = object()
+
+
+def in_field_order(record: Tuple) -> Tuple:
+    """An object of a dataclass with its fields in their order."""
+    assert record.form is not None
+    names = sorted(record.form.names, key=field_names(record.form.cls).index)
+    items = tuple(record.items[record.form.names.index(name)] for name in names)
+    return Tuple(items, attrs.evolve(record.form, names=tuple(names)))
 
 
 def _default(cls: type, name: str, value: object, span: Span | None) -> AbstractValue:
@@ -136,9 +161,9 @@ def replace(record: Tuple, keywords: Keywords, span: Span | None) -> AbstractVal
 # ---- reading records
 
 
-def getter(record: Tuple, name: str) -> GlobalFunction | None:
-    """The function of a property that the record's class has under this name."""
-    found = member(record, name)
+def getter(record: Tuple, name: str, owner: type | None = None) -> GlobalFunction | None:
+    """The function of a property that the record's class, or one above it, has under this name."""
+    found = member(record, name, owner)
     return _translated_method(found.fget) if isinstance(found, property) and record.field(name) is None else None
 
 
@@ -149,12 +174,8 @@ def attribute(record: Tuple, name: str, span: Span | None) -> AbstractValue:
         help = f'write ["{name}"]' if name in record.form.names else None
         raise TypeCheckError(f"a dict has no attribute {name!r}", span, help=help)
     found = record.field(name)
-    if found is None and is_plain_class(record.form.cls):
-        constant = member(record, name)
-        if isinstance(constant, staticmethod):
-            return object_entity(constant.__func__, span)
-        if constant is not None and not callable(constant):
-            return object_entity(constant, span)
+    if found is None and (kept := of_class(record.form.cls, name, span)) is not None:
+        return kept
     if found is None:
         raise _missing_item(record, name, span)
     return found
@@ -164,30 +185,62 @@ METHODS = ("_replace", "_asdict")
 """The methods of named tuples."""
 
 
+TAKING = ("pop", "setdefault", "popitem")
+STATEMENTS = {
+    "spread": "extend",
+    **{name: name for name in ("append", "insert", "clear", "reverse", "sort", "add", "discard", "remove", "update")},
+    **{name: name for name in ("intersection_update", "difference_update", "symmetric_difference_update")},
+}
+"""The methods of lists, dicts and sets that the front end knows, by the intrinsics that it makes of their calls: those
+that give a value, and those that give none. Objects may have them, too."""
+
+
 def has_method(record: Tuple, name: str) -> bool:
     """True if a record has a method of this name."""
     assert record.form is not None
-    if own_method(record, name) is not None:
+    if is_of_user(record, name) or _translated_method(member(record, name)) is not None:
         return True
     return is_named_tuple(record.form.cls) and name in METHODS
 
 
-def member(record: Tuple, name: str) -> object:
-    """The attribute of a record's class with a name, or None."""
-    return (
-        _class_attribute(record.form.cls, name)
-        if record.form is not None and record.form.cls not in (dict, list)
-        else None
-    )
+def is_of_user(record: Tuple, name: str) -> bool:
+    """True if the user's class of a record has a method of this name that programs call."""
+    found = member(record, name)
+    return undecorated.is_written(found) or (isinstance(found, types.FunctionType) and hasattr(found, "__relay__"))
 
 
-def _class_attribute(cls: type, name: str) -> object:
+def member(record: Tuple, name: str, owner: type | None = None) -> object:
+    """The attribute of a record's class, or of one above it, with a name, or None."""
+    if record.form is None or record.form.cls in (dict, list):
+        return None
+    return class_member(record.form.cls if owner is None else owner, name)
+
+
+def class_member(cls: type, name: str) -> object:
+    """The attribute that a class, or one above it, has under a name, as it is written; None if there is none."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
-def method_of_class(cls: type, name: str) -> GlobalFunction | None:
-    """`Class.method`, for a method that is decorated with @relay, as a function of `self` and the rest."""
-    return _translated_method(_class_attribute(cls, name))
+def of_class(cls: type, name: str, span: Span | None) -> AbstractValue | None:
+    """`Class.name`: a method as a function of `self` and the rest, or what the class keeps; None if it has neither."""
+    if name == "__name__":
+        return PythonObject(cls.__name__)
+    found = class_member(cls, name)
+    if (own := _translated_method(found)) is not None:
+        return own
+    if isinstance(found, staticmethod):
+        return object_entity(found.__func__, span)
+    if isinstance(found, classmethod):
+        return _with_class(cls, found, span)
+    if found is None or callable(found) or isinstance(found, property) or name.startswith("__"):
+        return None
+    return object_entity(found, span)
+
+
+def _with_class(cls: type, method: classmethod[Any, Any, Any], span: Span | None) -> AbstractValue:
+    """A method of a class as a function of the other parameters."""
+    parts = object_entity(method.__func__, span), Tuple((PythonObject(cls),)), Tuple((), Form(dict))
+    return Tuple(parts, Form(PartialCall, ("func", "args", "keywords")))
 
 
 def _translated_method(method: object) -> GlobalFunction | None:
@@ -197,14 +250,21 @@ def _translated_method(method: object) -> GlobalFunction | None:
     found = getattr(method, "__relay__", None)
     known = overloads.find(method) if method is not None and found is None else ()
     found = known[0].definition if known else found
-    if found is None and isinstance(method, types.FunctionType) and undecorated.is_read(method):
+    if found is None and undecorated.is_written(method):
         return GlobalFunction(undecorated.definition(method))
     return GlobalFunction(found) if isinstance(found, Definition) else None
 
 
-def own_method(record: Tuple, name: str) -> GlobalFunction | None:
-    """A method of a record's class that is decorated with @relay, or has an overload."""
-    return _translated_method(member(record, name))
+def own_method(record: Tuple, name: str, owner: type | None = None) -> GlobalFunction | None:
+    """A method of a record's class, or of one above it, that is read, is decorated with @relay, or has an overload."""
+    return _translated_method(member(record, name, owner))
+
+
+def changing_method(record: Tuple, name: str, owner: type | None = None) -> GlobalFunction | None:
+    """A method that changes its object, or another argument, as a function that gives these back; None for others."""
+    own = own_method(record, name, owner)
+    definition = None if own is None else giving_back(own.definition)
+    return None if definition is None else GlobalFunction(definition)
 
 
 def defined_method(record: Tuple, name: str, span: Span | None) -> GlobalFunction | None:
@@ -314,6 +374,8 @@ def with_field(record: Tuple, name: str, value: AbstractValue, span: Span | None
         message = f"{record.form.cls.__name__} is a named tuple, whose fields cannot be assigned"
         raise TypeCheckError(message, span, help=f"write `p = p._replace({name}=..)`")
     if name not in record.form.names:
+        if is_object(record) or name in field_names(record.form.cls):
+            return Tuple((*record.items, value), attrs.evolve(record.form, names=(*record.form.names, name)))
         raise _missing_item(record, name, span)
     items = list(record.items)
     items[record.form.names.index(name)] = value

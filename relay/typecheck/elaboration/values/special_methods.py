@@ -28,7 +28,7 @@ _BINARY = {
     "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
     "left_shift": "lshift", "right_shift": "rshift",
 }  # fmt: skip
-_METHODS = {name: (f"__{method}__", f"__r{method}__") for name, method in _BINARY.items()} | {
+METHODS = {name: (f"__{method}__", f"__r{method}__") for name, method in _BINARY.items()} | {
     "less": ("__lt__", "__gt__"),
     "less_equal": ("__le__", "__ge__"),
     "greater": ("__gt__", "__lt__"),
@@ -51,7 +51,7 @@ def operator(
         expand(checker, out, o, span) if isinstance(k, TupleType) else o  # type: ignore[arg-type]
         for k, o in zip(kinds, operands, strict=True)
     ]
-    for method, value, others in zip(_METHODS.get(name, ()), values, (values[1:], values[:1]), strict=False):
+    for method, value, others in zip(METHODS.get(name, ()), values, (values[1:], values[:1]), strict=False):
         found = call(checker, out, method, value, others, span) if method else None
         if found is not None:
             return found
@@ -64,7 +64,7 @@ def operator(
 
 def require_method(name: str, operands: Sequence[AbstractValue], span: Span | None) -> None:
     """Raise TypeCheckError for an operator on a value of a data type, which does not define it."""
-    wanted = _METHODS.get(name)
+    wanted = METHODS.get(name)
     if wanted is None or name in ("equal", "not_equal"):
         return
     for position, operand in enumerate(operands):
