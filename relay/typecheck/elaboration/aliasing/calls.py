@@ -54,7 +54,7 @@ class Reference:
 
 
 @attrs.frozen
-class Holding:
+class Containment:
     """An object of one argument that another one holds, in a field if that is known, through as many new objects as
     `depth` says."""
 
@@ -70,7 +70,7 @@ class Summary:
     is, or holds. `missed`: the parameters that it gives back without some change."""
 
     changes: Sequence[tuple[Reference, Change]] = ()
-    holds: Sequence[Holding] = ()
+    holds: Sequence[Containment] = ()
     result: Sequence[Reference] = ()
     inside: Sequence[Reference] = ()
     missed: Mapping[int, Change] = MappingProxyType({})

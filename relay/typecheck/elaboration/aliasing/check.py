@@ -13,7 +13,7 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Function, Lambda
 from relay.ir.traverse import walk
 from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction, LocalFunction, is_of_template
-from relay.typecheck.elaboration.aliasing.calls import Holding, Reference, Summary
+from relay.typecheck.elaboration.aliasing.calls import Containment, Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
 from relay.typecheck.elaboration.aliasing.kinds import Meanings
 from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Step
@@ -114,9 +114,9 @@ def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> 
             for step, there in holder.edges.items():
                 at = step if isinstance(step.key, str) else None  # a field
                 others = [o for o in there if o.parent is not holder]
-                holds += [Holding(into, at, h) for h in map(reference, others) if h is not None]
+                holds += [Containment(into, at, h) for h in map(reference, others) if h is not None]
                 made = [o for o in others if reference(o) is None]
-                holds += [Holding(into, at, h, depth) for h, depth in _references_inside(made, reference)]
+                holds += [Containment(into, at, h, depth) for h, depth in _references_inside(made, reference)]
     direct, inside = [], []
     gives_back = walker.definition.gives_back
     results = NONE if result is None else result.objects
