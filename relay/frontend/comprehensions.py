@@ -150,7 +150,9 @@ def _assigned_inside(context: Context, node: Comprehension) -> dict[str, Unassig
     for name, place in changes_inside(inside):
         span = context.span(place)
         if not isinstance(place, ast.NamedExpr):
-            raise FrontendError("`pop` in a comprehension is not part of Relay", span, help="write a loop")
+            method = place.func.attr if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) else ""
+            what = "`pop`" if method == "pop" else f"a call that changes `{name}`"
+            raise FrontendError(f"{what} in a comprehension is not part of Relay", span, help="write a loop")
         if name in context.cells or isinstance(context.block.environment.lookup(name), Var):
             raise FrontendError(
                 f"`{name}` has a value before this comprehension, whose rounds cannot pass a new one on",

@@ -111,6 +111,7 @@ def test_own_text_equality_and_post_init() -> None:
 ACCEPTED = (
     ("s = Counter(x); t = s; s.tick(); return s.value", 2.0),
     ("h = Holder(Counter(x)); h.held[0].tick(); return h.last().value", 2.0),
+    ("k = Counter(x); helper(k); helper(k); return k.value", 3.0),
     ("k = Counter(x).add(1.0).add(2.0); k.tick(); return k.value", 5.0),
     ("k = Counter(x)\ndef go():\n    k.tick()\ngo(); go(); return k.value", 3.0),
     ("k = Counter(x); n = 0\nwhile k.tick() < 5.0 and k.tick() < 9.0:\n    n += 1\nreturn n + k.value", 8.0),
@@ -134,9 +135,10 @@ REFUSED = (
     ("h = Holder(); t = h.held; h.push(x); return len(t)", "`t` sees the change of `h`"),
     ("k = Counter(x); b = k.add(1.0); b.add(1.0); return k.value", "`k` sees the change of `b`"),
     ("k = Counter(x); ks = [k, k]; ks[0].tick(); return ks[1].value", "seen under another name, or in two places"),
-    ("k = Counter(x); return sum([k.tick() for _ in range(3)])", "`tick` changes its object, which is no variable"),
-    ("GLOBAL.tick(); return x", "`tick` changes its object, which is no variable"),
-    ("k = Counter(x); helper(k); return k.value", "`k` is a value of the caller's, which does not see"),
+    ("k = Counter(x); return sum([k.tick() for _ in range(3)])", "a call that changes `k` in a comprehension"),
+    ("GLOBAL.tick(); return x", "this changes the global `GLOBAL`"),
+    ("helper(GLOBAL); return x", "this changes the global `GLOBAL`"),
+    ("push(ITEMS, x); return x", "this changes the global `ITEMS`"),
     ("return Holder(x) == Holder(x)", "Holder has no __eq__"),
     ("k = Counter(x); return k.valeu", "Counter has no field 'valeu'"),
     ("return Counter(x, x, x).value", "wrong number of arguments to __init__: expected 1 to 2, found 3"),
@@ -146,8 +148,29 @@ REFUSED = (
 GLOBAL = Counter(1.0)
 
 
+ITEMS = [1.0]
+
+
 def helper(k):
     k.tick()
+
+
+def push(items, x):
+    items.append(x)
+
+
+def test_changes_that_python_as_the_caller_does_not_see_are_refused() -> None:
+    def ticked(counter):
+        helper(counter)
+        return counter.value
+
+    def returned(counter):
+        helper(counter)
+        return counter
+
+    with pytest.raises(TypeCheckError, match="`counter` is a value of the caller's, which does not see this change"):
+        rl.jit(ticked).interpret(Counter(1.0))
+    assert float(rl.jit(returned).interpret(Counter(1.0)).value) == 2.0
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text for text, _ in REFUSED])

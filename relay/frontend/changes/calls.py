@@ -34,9 +34,9 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
 
     if RECEIVER in wanted and isinstance(node.func, ast.Attribute):
         held, name, place = node.func.value, node.func.attr, context.span(node.func)
-        whole = object_of_super(held, context.node)
-        receiver = passed_atom(RECEIVER, whole or held)
-        method = Attribute(receiver, name, place) if whole is None else _inherited(context, node.func, receiver)
+        of_super = object_of_super(held, context.node)
+        receiver = passed_atom(RECEIVER, of_super or held)
+        method = Attribute(receiver, name, place) if of_super is None else _inherited(context, node.func, receiver)
         function: Atom = context.bind(method, name, place)
     else:
         function = context.atom(node.func)

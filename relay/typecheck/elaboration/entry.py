@@ -139,7 +139,7 @@ def _attempt(
             early_elements.settle(checker)
             optionals.settle_cells(checker)
             finish(checker)
-            _check_aliases(checker)
+            _check_aliases(checker, None if checker.generic else primal(definition))
         return finished_module(checker, name)
     except (DependsOnPoison, RelayError) as error:
         early_elements.settle(checker)
@@ -162,14 +162,14 @@ def _attempt(
             raise
 
 
-def _check_aliases(checker: Checker) -> None:
+def _check_aliases(checker: Checker, entry: Definition | None) -> None:
     """Report where the program's values would differ from Python's objects, if it changes any."""
     bodies = checker.module.bodies
     if not any(isinstance(callee, GlobalFunction) and callee.definition.updated for callee, _ in bodies):
         return
     with late_import:
         from relay.typecheck.elaboration.aliasing import check
-    for mistake in check.errors(bodies):
+    for mistake in check.errors(bodies, entry):
         checker.report(mistake)
     checker.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from relay.errors import Label, Span, TypeCheckError
@@ -15,7 +15,7 @@ from relay.ir.traverse import walk
 from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction, LocalFunction, is_of_template
 from relay.typecheck.elaboration.aliasing.calls import Containment, Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
-from relay.typecheck.elaboration.aliasing.kinds import Meanings
+from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
 from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Step
 from relay.typecheck.elaboration.aliasing.places import Mistake, Place
 from relay.typecheck.elaboration.aliasing.walk import TooLong, Walker
@@ -42,6 +42,7 @@ class Aliases:
                 self._local.setdefault(callee.function, []).append(context)
         self._summaries: dict[Definition, Summary] = {}
         self._mistakes: dict[Definition, list[Mistake]] = {}
+        self._lost: dict[Definition, list[Mistake]] = {}
         self._open: dict[Definition, bool] = {}  # those that are being walked through, and whether they call themselves
         self._unsure: set[Definition] = set()  # those that call one which is open
 
@@ -50,6 +51,12 @@ class Aliases:
         for definition in self._contexts:
             self.summarize(definition)
         return [mistake for found in self._mistakes.values() for mistake in found]
+
+    def lost(self, definition: Definition) -> list[Mistake]:
+        """The changes of objects that a function is given and does not return, which Python, as its caller, would not
+        see."""
+        self.summarize(definition)
+        return self._lost.get(definition, [])
 
     def summarize(self, definition: Definition) -> Summary:
         """The effect of a function on its arguments. Its calls of itself are taken to do nothing at first, then what
@@ -95,7 +102,19 @@ class Aliases:
             _warn_once(function.span, f"{function.name} is too long to look for changes under other names in it")
             result = None
         self._mistakes[definition] = list(walker.mistakes.values())
-        return _summary(walker, roots, result)
+        summary = _summary(walker, roots, result)
+        self._lost[definition] = [] if result is None else list(_lost_changes(walker, function, summary))
+        return summary
+
+
+def _lost_changes(walker: Walker, function: Function, summary: Summary) -> Iterator[Mistake]:
+    """The first changes of the objects with fields that a function is given, unless its result holds these."""
+    returned = {r.parameter for r in (*summary.result, *summary.inside) if not r.path}
+    for position, parameter in enumerate(function.parameters):
+        changes = [change for found, change in summary.changes if found.parameter == position]
+        if changes and position not in returned and walker.kind(parameter) is Kind.RECORD:
+            first = min(changes, key=lambda change: change.time)
+            yield Mistake(parameter.name, first.span, first, "lost")
 
 
 def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> Summary:
@@ -154,10 +173,12 @@ def is_own(definition: Definition) -> bool:
     return span is None or is_of_template(span) or span.source.filename.startswith(_OWN)
 
 
-def errors(bodies: list[Body]) -> list[TypeCheckError]:
-    """The errors for the mistakes of a program. Where only `x += v` of an array differs there is a warning."""
+def errors(bodies: list[Body], entry: Definition | None) -> list[TypeCheckError]:
+    """The errors for the mistakes of a program, which Python calls at `entry`. Where only `x += v` of an array differs
+    there is a warning."""
     found = []
-    for mistake in Aliases(bodies).mistakes():
+    aliases = Aliases(bodies)
+    for mistake in [*aliases.mistakes(), *(() if entry is None else aliases.lost(entry))]:
         if mistake.change.is_sum:
             _warn(mistake)
         else:
@@ -203,6 +224,10 @@ def _error(mistake: Mistake) -> TypeCheckError:
             labels=labels,
             help=f"copy it before: `{name}.copy()`",
         )
+    if mistake.what == "lost":
+        message = f"`{name}` is a value of the caller's, which does not see this change, and it is not returned"
+        help = f"return {name}, and assign the result of the call"
+        return TypeCheckError(message, mistake.span, labels=labels, help=help)
     if mistake.what == "iterated":
         message = f"`{change.name}` changes in a loop that goes through it: in Python, later rounds see that"
         return TypeCheckError(message, mistake.span, labels=labels, help="go through a copy: `for .. in list(..)`")

@@ -140,11 +140,7 @@ def _alias(walker: Walker, target: Var, atom: Atom) -> None:
 def bind_global(walker: Walker, target: Var, atom: Atom) -> None:
     """Let a variable be a global one's object."""
     if isinstance(atom, Global) and walker.kind(target) is not Kind.PLAIN:
-        made = walker.globals.get(atom.name)
-        if made is None:
-            made = Object(True, walker.kind(target) is Kind.ARRAY, name=atom.name)
-            walker.globals[atom.name] = made
-        walker.bind(target, frozenset({made}))
+        walker.bind(target, frozenset({walker.global_object(atom.name, walker.kind(target) is Kind.ARRAY)}))
     else:
         walker.places.pop(target, None)
 

@@ -7,11 +7,28 @@ from types import FunctionType
 from typing import Any
 
 import attrs
+import numpy as np
 
 from relay.errors import Span
 from relay.ir.debugging.source_names import is_written
 from relay.ir.definition import Definition
-from relay.ir.expr import Atom, Binding, Block, Dead, Exit, Expr, Function, If, Loop, LoopLabel, Next, Var, Yield
+from relay.ir.expr import (
+    Atom,
+    Binding,
+    Block,
+    Dead,
+    Exit,
+    Expr,
+    Function,
+    Global,
+    If,
+    Loop,
+    LoopLabel,
+    Next,
+    Var,
+    Yield,
+)
+from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.surface import (
     Attribute,
     CapturePattern,
@@ -92,8 +109,18 @@ class Walker:
 
     def objects(self, atom: Atom) -> Objects:
         """The objects that an operand may be."""
+        if isinstance(atom, Global):
+            value = self.definition.scope.resolve(atom.name)
+            is_object = isinstance(value, list | dict | set | tuple | np.ndarray) or _is_made_of_class(value)
+            return frozenset({self.global_object(atom.name, isinstance(value, np.ndarray))}) if is_object else NONE
         found = self.place(atom)
         return NONE if found is None else found.objects
+
+    def global_object(self, name: str, is_array: bool) -> Object:
+        """The object that a global variable is."""
+        if name not in self.globals:
+            self.globals[name] = Object(True, is_array, name=name)
+        return self.globals[name]
 
     def missed(self, atom: Atom) -> Change | None:
         """A change that the value of an operand has missed."""
@@ -366,6 +393,11 @@ def _joined(handed: list[Place], now: int) -> Place:
 def step_of_counter(counter: Var, step: Step) -> Step:
     """The step to the elements of a round, whose number is a variable."""
     return Step(None, counter, step.time)
+
+
+def _is_made_of_class(value: object) -> bool:
+    """True for an object with fields, of a class of the user's."""
+    return is_plain_class(type(value)) or is_record_class(type(value))
 
 
 def _is_control(value: Expr) -> bool:
