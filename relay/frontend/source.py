@@ -16,6 +16,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -25,6 +26,7 @@ from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
+from relay.frontend.analysis.second_names import use_first_names
 from relay.frontend.analysis.ufunc_updates import as_assignments
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
@@ -127,6 +129,7 @@ def _holds(outer: ast.stmt, place: tuple[int, int]) -> bool:
     return any((n.lineno, n.col_offset) == place for n in functions)
 
 
+_OWN = str(Path(__file__).parents[1]) + os.sep
 _parsed: WeakValueDictionary[str, SourceFile] = WeakValueDictionary()
 _recent: list[SourceFile] = []  # keeps a few files alive between the decorations of their functions
 
@@ -155,7 +158,10 @@ def parse_text(text: str, filename: str) -> SourceFile:
     as_assignments(tree)
     as_lists(tree)
     as_dicts(tree)
-    give_back(tree, read_classes(tree))
+    changing = read_classes(tree)
+    if not filename.startswith(("<relay.", _OWN)):  # the library is written for values
+        use_first_names(tree, changing)
+    give_back(tree, changing)
     file = SourceFile(source, tree)
     _parsed[filename] = file
     _recent.append(file)

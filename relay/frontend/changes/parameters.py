@@ -20,6 +20,7 @@ from relay.frontend.changes.facts import RECEIVER, Facts, PassedPlaces, Position
 from relay.frontend.scope import FunctionScope, NamedScope, ParameterScope, TextScope
 from relay.frontend.source import FunctionNode, SourceFile, find_function, statements
 from relay.frontend.static.static_functions import SourceFunction
+from relay.frontend.static.unknown_names import UnknownValue
 from relay.ir.definition import MISSING, Definition, Scope
 
 _is_read: Callable[[types.FunctionType], bool]
@@ -180,6 +181,8 @@ class Changes:
 
     def _function(self, found: object) -> Text | Definition | None:
         """A Python object as a function that a program may call."""
+        if isinstance(found, UnknownValue):  # a file that is not imported does not tell what it is
+            return None
         definition = found if isinstance(found, Definition) else getattr(found, "__relay__", None)
         if isinstance(definition, Definition):
             return definition

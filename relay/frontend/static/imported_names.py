@@ -194,8 +194,10 @@ class ImportedNames:
         if load is None or name in self._loading:
             return
         self._loading.add(name)
-        found = load()
-        self._loading.discard(name)
+        try:
+            found = load()
+        finally:
+            self._loading.discard(name)
         self._names[name] = found
         if not (isinstance(found, UnknownValue) and found.is_early):
             self._waiting.pop(name, None)

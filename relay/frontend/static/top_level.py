@@ -355,7 +355,7 @@ class FileReader:
     def _define(self, node: FunctionNode, name: str, scope: Scope, bound: str | None = None) -> None:
         """Read a decorated function. `bound`: the name at the top that means it."""
         if bound is not None:
-            self._bind(bound, UnknownValue(name))
+            self._bind(bound, UnknownValue(name, is_early=True))
         self._check_options(node)
         try:
             definition = lower.lower_definition(self.file, scope, node, self.value_or_unknown)
