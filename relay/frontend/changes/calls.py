@@ -69,7 +69,7 @@ def lower_inherited(context: Context, node: ast.Attribute) -> Expr | None:
 
 
 def _inherited(context: Context, node: ast.Attribute, whole: Atom) -> Expr:
-    """What an object has under a name from the classes above the one in which `super()` is written."""
+    """The attribute that an object has from the classes above the one in which `super()` is written."""
     assert isinstance(node.value, ast.Call)
     span, given = context.span(node), node.value.args
     above = context.atom(given[0]) if given else Global("__class__", None, span)

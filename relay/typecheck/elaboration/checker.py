@@ -143,6 +143,7 @@ class Checker(Constraints):
         self.begun_lists: list[tuple[Type, Span]] = []  # elements of lists that begin with nothing, and where
         self.read_early: list[tuple[Type, Span, RelayError]] = []  # those with fields that are read before an append
         self.gradients: dict[Tuple, tuple[int, ...]] = {}  # with respect to several parameters, at these positions
+        self.follows_call = False  # the check of aliases sees what the call at hand changes
         self.used_early: list[Instance] = []  # functions that call themselves, whose results were not known then
         self.uses_of_variables: dict[str, dict[str, Span]] = {}  # that functions capture: where they are read first
         self.none_cells: dict[Span, Type] = {}  # by where they are made: what references that begin as None hold later

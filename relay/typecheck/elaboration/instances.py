@@ -44,6 +44,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker, Instance
 from relay.typecheck.elaboration.closures import returned_functions
 from relay.typecheck.elaboration.control_flow import recursive_results
+from relay.typecheck.elaboration.diagnostics import unseen_changes
 from relay.typecheck.elaboration.dynamic_shapes import polymorphic_recursion
 from relay.typecheck.elaboration.dynamic_shapes.data_dependent import fit_arguments, pack_sizes, packed_value
 from relay.typecheck.elaboration.effects import effects
@@ -79,6 +80,9 @@ def call_function(
     """Call a decorated or nested function; this many arguments are not written in the call, as the value of a
     method."""
     entities = bind_arguments(callee, arguments, keywords, span, bound)
+    if not checker.follows_call:
+        unseen_changes.require_seen(callee, entities, span)
+    checker.follows_call = False
     values: list[DynamicValue | None] = []
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     passed = {p: e for p, e in enumerate(entities) if id(e) in given and iterables.is_iterable_only(e)}

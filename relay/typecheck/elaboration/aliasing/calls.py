@@ -14,8 +14,10 @@ import attrs
 from relay.ir.definition import Definition, data_class, given_back
 from relay.ir.expr import Atom, Function, Global, Static, Var
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.partial_calls import PartialCall
 from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.surface import Apply, Attribute, Index
+from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -160,6 +162,8 @@ def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> 
             call_method(walker, target, _receiver(walker, function), meaning, value)
         case PythonObject(found):
             _call_object(walker, target, found, value)
+        case Tuple((GlobalFunction(definition), Tuple(given), _), Form(cls)) if cls is PartialCall:
+            call_definition(walker, target, definition, (*[Static(None)] * len(given), *value.arguments), value)
         case Tuple() | DynamicValue() if (own := method_function(Method(meaning, "__call__"))) is not None:
             call_definition(walker, target, own.definition, (function, *value.arguments), value)
         case _:

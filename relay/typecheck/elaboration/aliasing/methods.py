@@ -24,11 +24,12 @@ def make_object(walker: Walker, target: Var, cls: type, value: Apply) -> None:
     made = frozenset({Object(True)})
     own = Var("self")
     walker.places[own] = Place(made, walker.tick())
-    definition = walker.undecorated(class_member(cls, "__init__"))
+    definition, missed = walker.undecorated(class_member(cls, "__init__")), None
     if definition is not None:
         definition = giving_back(definition) or definition
         calls.call_definition(walker, Var("nothing"), definition, (own, *value.arguments), value)
-    walker.bind(target, made)
+        missed = walker.summarize(definition).missed.get(0)
+    walker.bind(target, made, None, missed)
 
 
 def _receiver(walker: Walker, atom: Atom) -> Tuple | None:

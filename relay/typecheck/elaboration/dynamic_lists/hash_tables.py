@@ -352,6 +352,8 @@ def _integer(call: Call, key: AbstractValue) -> AbstractValue:
     type_ = tensor_type(key) if isinstance(key, DynamicValue) else None
     wanted = frozenset({BaseClass.INTEGER, BaseClass.BOOL})
     if type_ is None or type_.shape != () or not checker.solver.restrict(type_.base, wanted):
+        if checker.generic and isinstance(key, DynamicValue) and checker.is_open(key):
+            raise SchemeOnly(span, "the type of the key")
         found = show(resolve(key.type)) if isinstance(key, DynamicValue) else "another value"
         raise TypeCheckError(
             f"run-time keys are integers, booleans, strings and tuples of these, found {found}",

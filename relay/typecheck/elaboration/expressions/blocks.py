@@ -70,18 +70,18 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals, recursive_results
-from relay.typecheck.elaboration.diagnostics import unresolved_names
+from relay.typecheck.elaboration.diagnostics import unresolved_names, unseen_changes
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent, masks, size_conditions
 from relay.typecheck.elaboration.engine import late_import
-from relay.typecheck.elaboration.expressions import calls, changing_calls, references
+from relay.typecheck.elaboration.expressions import calls, references
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities, index_items
 from relay.typecheck.elaboration.expressions.conditions import is_stuck, require_bool
 from relay.typecheck.elaboration.expressions.python_operators import apply_named
 from relay.typecheck.elaboration.library import formatting, overloads
-from relay.typecheck.elaboration.members import item_updates, subscripts
+from relay.typecheck.elaboration.members import changing_calls, item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
 from relay.typecheck.elaboration.values import axis_names
@@ -243,9 +243,11 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             _caught_errors().elaborate(checker, context, targets, value, out)
             return
         case RefWrite() | SetAttribute() | Assert():
+            checker.follows_call = False
             _perform(operands, value)
             entity: AbstractValue = PythonObject(None)
         case _:
+            checker.follows_call = unseen_changes.is_followed(value)
             entity = _value(operands, value, targets)
     if targets:
         context.environment[targets[0]] = entity
@@ -379,6 +381,7 @@ def _call(operands: _Operands, value: Apply) -> AbstractValue:
     given = [meaning(a) for a in arguments]
     checker.rounds.store(arguments, given)
     context, out, name = operands.context, operands.out, describe(value.function)
+    checker.follows_call = unseen_changes.is_followed_call(value, callee)
     if value.changed:
         call = overloads.Call(checker, context, out, callee, given, named, value.span, described)
         return changing_calls.apply(call, callee, value.changed, name)

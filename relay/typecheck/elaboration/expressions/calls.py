@@ -33,13 +33,13 @@ from relay.typecheck.elaboration.closures import returned_closures
 from relay.typecheck.elaboration.derivatives import derivatives
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.engine import late_import
-from relay.typecheck.elaboration.expressions import object_methods
 from relay.typecheck.elaboration.expressions.operator_calls import Keywords, call_operator, cast
 from relay.typecheck.elaboration.instances import call_function
 from relay.typecheck.elaboration.library import (
     overload_calls,
     overloads,
 )
+from relay.typecheck.elaboration.members import object_methods
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.value_attributes import call_method
 from relay.typecheck.elaboration.values import bound_methods, data, special_methods

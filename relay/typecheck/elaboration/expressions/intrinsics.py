@@ -23,11 +23,12 @@ from relay.typecheck.elaboration.control_flow import loop_copies, optionals, una
 from relay.typecheck.elaboration.control_flow.loop_copies import count_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, list_methods, tables
-from relay.typecheck.elaboration.expressions import comparisons, object_methods
+from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import formatting
 from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.members import object_methods
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types

@@ -26,12 +26,12 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables, list_items, tables
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
-from relay.typecheck.elaboration.expressions import dtype_promotion, object_methods, operators, weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.expressions.operator_relations import spelling
 from relay.typecheck.elaboration.library import overload_calls
 from relay.typecheck.elaboration.library.creation import array
 from relay.typecheck.elaboration.library.overloads import Call, implements
-from relay.typecheck.elaboration.members import index_arrays
+from relay.typecheck.elaboration.members import index_arrays, object_methods
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import (
     constant_indices,

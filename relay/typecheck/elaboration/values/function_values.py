@@ -64,6 +64,7 @@ from relay.typecheck.elaboration.closures.returned_closures import as_function
 from relay.typecheck.elaboration.closures.returned_functions import UNSEEN, is_unseen
 from relay.typecheck.elaboration.derivatives import gradient_types, labeled_structures, list_gradients
 from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
+from relay.typecheck.elaboration.diagnostics import unseen_changes
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
 from relay.typecheck.elaboration.effects.evidence import with_evidence
@@ -179,6 +180,7 @@ class _FunctionValue:
             value = None if position in self.fixed else DynamicValue(self.var, next(types))
             values.append(value)
             entities.append(value if value is not None else self.fixed[position])
+        unseen_changes.require_seen(self.entity, entities, self.span)
         instance = self.checker.engine.instantiate(self.checker, self.entity, entities, values, self.span, self.numbers)
         self.effects.include(instance.effects)
         demand_purity(self.checker, self.entity, self.effects)

@@ -29,9 +29,9 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.expressions import changing_calls
 from relay.typecheck.elaboration.library import undecorated
 from relay.typecheck.elaboration.library.overloads import Call, implements
+from relay.typecheck.elaboration.members import changing_calls
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.bound_methods import inherited_method
 from relay.typecheck.elaboration.values.expansion import expand
