@@ -180,9 +180,10 @@ def update_item(
 
 
 class Place:
-    """A variable, or a part of one or of what a reference holds, whose keys are computed once."""
+    """A variable, or a part of one or of what a reference holds, whose keys are computed once. `changes`: it is known
+    to change."""
 
-    def __init__(self, context: Context, target: ast.expr) -> None:
+    def __init__(self, context: Context, target: ast.expr, changes: bool = True) -> None:
         path: list[ast.Subscript | ast.Attribute] = []
         base = target
         while is_part(base):
@@ -193,8 +194,9 @@ class Place:
         match base:
             case ast.Name(id=name):
                 require_variable(context, base, target)
-                context.change_parameter(name, context.span(target))
-                if any(isinstance(step, ast.Attribute) for step in path):
+                if changes:
+                    context.change_parameter(name, context.span(target))
+                if changes and any(isinstance(step, ast.Attribute) for step in path):
                     context.changed_fields.add(name)
             case ast.Attribute(value=reference, attr="value"):
                 self._cell = context.atom(reference)

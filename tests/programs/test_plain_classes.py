@@ -139,6 +139,15 @@ REFUSED = (
     ("GLOBAL.tick(); return x", "this changes the global `GLOBAL`"),
     ("helper(GLOBAL); return x", "this changes the global `GLOBAL`"),
     ("push(ITEMS, x); return x", "this changes the global `ITEMS`"),
+    ("xs = [x]; f = push if x > 0.0 else put; f(xs, x); return sum(xs)", "`put` is not called by its name here"),
+    ("xs = [x]; h = Holder(push); h.held[0](xs, x); return sum(xs)", "`push` is not called by its name here"),
+    ("xs = [x]; push(*(xs, x)); return sum(xs)", "`push` is not called by its name here"),
+    ("k = Counter(x)\ndef go(f):\n    f()\ngo(k.tick); return k.value", "`tick` is not called by its name here"),
+    ("ks = [Counter(x)]; sorted(ks, key=Counter.tick); return ks[0].value", "`tick` is not called by its name here"),
+    ("m = Moving(x); return len(m) + m.x", "`__len__` is not called by its name here"),
+    ("m = Moving(x); return m + 1.0 + m.x", "the change of `m` is seen under another name"),
+    ("xs = [x]; h = Kept(xs); return len(h.xs)", "`h` sees the change of `xs`"),
+    ("xs = [x]; Kept.of(xs); return len(xs)", "the change of `xs` is seen under another name"),
     ("return Holder(x) == Holder(x)", "Holder has no __eq__"),
     ("k = Counter(x); return k.valeu", "Counter has no field 'valeu'"),
     ("return Counter(x, x, x).value", "wrong number of arguments to __init__: expected 1 to 2, found 3"),
@@ -157,6 +166,34 @@ def helper(k):
 
 def push(items, x):
     items.append(x)
+
+
+def put(items, x):
+    items[0] = x
+
+
+class Moving:
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        self.x += 1.0
+        return 3
+
+    def __add__(self, by):
+        self.x += by
+        return self.x
+
+
+class Kept:
+    def __init__(self, xs):
+        self.xs = xs
+        xs.append(1.0)
+
+    @classmethod
+    def of(cls, xs):
+        xs.append(2.0)
+        return len(xs)
 
 
 def test_changes_that_python_as_the_caller_does_not_see_are_refused() -> None:

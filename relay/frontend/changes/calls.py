@@ -29,7 +29,7 @@ def lower_changing_call(context: Context, node: ast.Call, mark: Mark) -> Atom:
     def passed_atom(position: Position, expression: ast.expr) -> Atom:
         if wanted.get(position) is None:
             return argument(context, expression)
-        places[position] = Place(context, expression)
+        places[position] = Place(context, expression, changes=position != RECEIVER)  # which its class decides
         return places[position].read()
 
     if RECEIVER in wanted and isinstance(node.func, ast.Attribute):
