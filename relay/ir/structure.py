@@ -161,6 +161,8 @@ def _slots(cls: type) -> tuple[str, ...]:
 def _is_written_by_user(cls: type) -> bool:
     if any(hasattr(cls, name) for name in ("__array__", "__dlpack__", "__relay_array__")):
         return False
+    if isinstance(vars(cls).get("__new__"), types.BuiltinFunctionType):  # written in C, as itertools.count
+        return False
     if issubclass(cls, type | BaseException | enum.Enum) or not is_readable_module(cls.__module__):
         return False
     return is_user_file(_file_of(cls) or "<main>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import textwrap
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import relay as rl
-from relay import TypeCheckError, relay
+from relay import TypeCheckError, TypeMismatch, relay
 
 
 class Counter:
@@ -112,6 +113,8 @@ ACCEPTED = (
     ("s = Counter(x); t = s; s.tick(); return s.value", 2.0),
     ("h = Holder(Counter(x)); h.held[0].tick(); return h.last().value", 2.0),
     ("k = Counter(x); helper(k); helper(k); return k.value", 3.0),
+    ("k = Counter(x); n = 5.0; return sum([k.tick() * n for n in (1.0, 2.0) if n > 0.0]) + k.value + n", 16.0),
+    ("k = Counter(x); ks, js = [k.tick() for _ in range(2)], [k.tick() for _ in range(3)]; return ks[1] + js[2]", 9.0),
     ("k = Counter(x).add(1.0).add(2.0); k.tick(); return k.value", 5.0),
     ("k = Counter(x)\ndef go():\n    k.tick()\ngo(); go(); return k.value", 3.0),
     ("k = Counter(x); n = 0\nwhile k.tick() < 5.0 and k.tick() < 9.0:\n    n += 1\nreturn n + k.value", 8.0),
@@ -135,7 +138,8 @@ REFUSED = (
     ("h = Holder(); t = h.held; h.push(x); return len(t)", "`t` sees the change of `h`"),
     ("k = Counter(x); b = k.add(1.0); b.add(1.0); return k.value", "`k` sees the change of `b`"),
     ("k = Counter(x); ks = [k, k]; ks[0].tick(); return ks[1].value", "seen under another name, or in two places"),
-    ("k = Counter(x); return sum([k.tick() for _ in range(3)])", "a call that changes `k` in a comprehension"),
+    ("k = Counter(x); return any(k.tick() > 2.0 for _ in range(3))", "a call that changes `k` in a comprehension"),
+    ("k = Counter(x); return k.value + sum(k.tick() for _ in range(3))", "a call that changes `k` in a comprehension"),
     ("GLOBAL.tick(); return x", "this changes the global `GLOBAL`"),
     ("helper(GLOBAL); return x", "this changes the global `GLOBAL`"),
     ("push(ITEMS, x); return x", "this changes the global `ITEMS`"),
@@ -230,6 +234,15 @@ class Late:
 
     def use(self):
         return self.total + self.extra
+
+
+class Counted(itertools.count):
+    pass
+
+
+def test_objects_of_classes_that_are_written_in_c_are_no_structures() -> None:
+    with pytest.raises(TypeMismatch, match="is a Python Counted, which Relay cannot take"):
+        rl.jit(lambda counted: counted)(Counted())
 
 
 def test_fields_that_other_methods_add() -> None:

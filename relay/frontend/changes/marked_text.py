@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Mapping
 
+from relay.frontend.changes.loops import with_loops
 from relay.frontend.changes.parameters import Changes, is_user_file
 from relay.frontend.source import FunctionNode, SourceFile
 from relay.ir.definition import Scope
@@ -23,6 +24,7 @@ def marked(
     calls, functions = changes.marks()
     if calls or functions:
         node = _copy(node, calls, functions)
+        with_loops(node)
     ways = changes.function.returned()
     return node, {p: ways.get(p) for p in changes.function.changed_parameters()}
 

@@ -242,6 +242,43 @@ def chosen(x, flag):
     return held["body"].energy + held["body"].position.dot(held["other"])
 
 
+class Oscillator:
+    def __init__(self, state, speed=0.0):
+        self.state, self.speed, self.rounds = state, speed, 0
+
+    def next(self, push=0.0):
+        self.speed += 0.1 * (push - np.sin(self.state))
+        self.state += 0.1 * self.speed
+        self.rounds += 1
+        return self.state
+
+
+class Damped(Oscillator):
+    def next(self, push=0.0):
+        self.speed *= 0.9
+        return super().next(push) + 0.5 * super().next()
+
+
+def advance(oscillator, pushes):
+    """A helper that changes an object: in a loop, and by itself."""
+    for push in pushes:
+        oscillator.next(push)
+    if oscillator.rounds < 12:
+        advance(oscillator, pushes)
+
+
+@relay
+def driven(x):
+    """Objects that comprehensions and helpers change."""
+    oscillator, damped = Oscillator(x), Damped(x, speed=1.0)
+    states = [oscillator.next(push * x) for push in (1.0, -1.0, 2.0)]
+    advance(oscillator, [x, 0.5])
+    advance(damped, [x])
+    both = [oscillator, Oscillator(x)]
+    both[1].next(both[0].next())
+    return sum(states) + both[0].state * both[1].state + sum(damped.next() for _ in range(2))
+
+
 PROGRAMS = [
     Program(folded, (np.array([1.0, 2.0, 3.0]),), expected=9.0 * 0.25 + 4.0 * 0.5 + 1.0),
     Program(simulated, (np.float64(1.5),)),
@@ -249,4 +286,5 @@ PROGRAMS = [
     Program(trained, (_RANDOM.standard_normal(3), _RANDOM.standard_normal(2))),
     Program(banked, (42, 3.0), differentiable=False),
     Program(chosen, (np.float64(0.5), 1)),
+    Program(driven, (np.float64(0.5),)),
 ]
