@@ -161,6 +161,14 @@ def _is_growing(value: Apply) -> bool:
     return isinstance(value.function, Static) and isinstance(value.function.value, Intrinsic)
 
 
+def _is_operator(name: str) -> bool:
+    """True for the name of an operator, as far as a file tells that is only read."""
+    try:
+        return resolve_name(name) is not None
+    except DependsOnPoison:
+        return False
+
+
 class _Effects:
     """The expressions that have effects, as far as names tell."""
 
@@ -205,7 +213,7 @@ class _Effects:
             case Attribute(Global(module), name) if isinstance(found := self._resolve(module), types.ModuleType):
                 return self._object(getattr(found, name, MISSING))
             case Attribute(_, name):  # a method: of a tensor, if there is such an operator
-                return name not in _METHODS and resolve_name(name) is None
+                return name not in _METHODS and not _is_operator(name)
             case Var() | Global() as other:
                 return self._call(other)
             case Annotated(atom, _):

@@ -25,14 +25,16 @@ def with_loops(function: FunctionNode) -> None:
     for node in list(ast.walk(function)):
         for _, block in ast.iter_fields(node):
             if isinstance(block, list) and any(isinstance(s, ast.stmt) for s in block):
-                block[:] = [new for statement in block for new in _written(statement)]
+                block[:] = [new for statement in block for new in _statements(statement)]
 
 
-def _written(statement: ast.stmt) -> list[ast.stmt]:
+def _statements(statement: ast.stmt) -> list[ast.stmt]:
     """A statement behind the loops of its comprehensions."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
         return [statement]
-    changing = [c for c in _comprehensions(statement) if any(map(changed_arguments, function_nodes(_inside(c))))]
+    changing = [
+        c for c in _comprehensions(statement) if any(map(changed_arguments, function_nodes(_parts_of_rounds(c))))
+    ]
     loops: list[ast.stmt] = []
     for comprehension in sorted(changing, key=_position):
         if not _may_come_first(statement, comprehension) or not _can_be_loop(comprehension):
@@ -49,7 +51,7 @@ def _may_come_first(statement: ast.stmt, comprehension: _Comprehension) -> bool:
     """True if nothing that is computed before a comprehension, or written there, is changed by it, or changes what it
     reads."""
     inside = {id(n) for n in ast.walk(comprehension)}
-    changed = {name for name, _ in changes_inside([comprehension.generators[0].iter, *_inside(comprehension)])}
+    changed = {name for name, _ in changes_inside([comprehension.generators[0].iter, *_parts_of_rounds(comprehension)])}
     start = _position(comprehension)
     before = [
         n for n in ast.walk(statement) if isinstance(n, ast.expr) and id(n) not in inside and _position(n) < start
@@ -82,7 +84,7 @@ def _loop(statement: ast.stmt, comprehension: _Comprehension) -> list[ast.stmt]:
     return [start, body]
 
 
-def _inside(comprehension: _Comprehension) -> list[ast.expr]:
+def _parts_of_rounds(comprehension: _Comprehension) -> list[ast.expr]:
     """The expressions that are computed in each round."""
     first, *others = comprehension.generators
     return [comprehension.elt, *first.ifs, *(part for g in others for part in (g.iter, *g.ifs))]

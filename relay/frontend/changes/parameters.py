@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
+import numpy as np
 
 from relay.errors import FrontendError
 from relay.frontend.analysis.names import changed_place
@@ -22,6 +23,9 @@ from relay.frontend.source import FunctionNode, SourceFile, find_function, state
 from relay.frontend.static.static_functions import SourceFunction
 from relay.frontend.static.unknown_names import UnknownValue
 from relay.ir.definition import MISSING, Definition, Scope
+
+_OF_VALUES = frozenset({*dir(np.ndarray), "value"})
+"""The attributes of arrays and references, which are no methods of unknown classes."""
 
 _is_read: Callable[[types.FunctionType], bool]
 _is_user_file: Callable[[str], bool]
@@ -279,6 +283,8 @@ def _local_place(text: Text, place: ast.expr | None) -> ast.expr | None:
 def _may_change_receiver(text: Text, passed: PassedPlaces) -> bool:
     """True for a method that is called for its effect alone, of a class of which nothing is known."""
     is_method = passed.is_statement and RECEIVER in passed.places and changed_place(ast.Expr(passed.call)) is None
+    if isinstance(passed.call.func, ast.Attribute) and passed.call.func.attr in _OF_VALUES:
+        return False
     return is_method and _local_place(text, passed.places[RECEIVER]) is not None
 
 

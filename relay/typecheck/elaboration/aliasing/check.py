@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction,
 from relay.typecheck.elaboration.aliasing.calls import Containment, Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
 from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
-from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Step
+from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Step
 from relay.typecheck.elaboration.aliasing.places import Mistake, Place
 from relay.typecheck.elaboration.aliasing.walk import TooLong, Walker
 
@@ -111,10 +111,16 @@ def _lost_changes(walker: Walker, function: Function, summary: Summary) -> Itera
     """The first changes of the objects with fields that a function is given, unless its result holds these."""
     returned = {r.parameter for r in (*summary.result, *summary.inside) if not r.path}
     for position, parameter in enumerate(function.parameters):
-        changes = [change for found, change in summary.changes if found.parameter == position]
+        changes = [c for found, c in summary.changes if found.parameter == position and not _is_of_item(found, c)]
         if changes and position not in returned and walker.kind(parameter) is Kind.RECORD:
             first = min(changes, key=lambda change: change.time)
             yield Mistake(parameter.name, first.span, first, "lost")
+
+
+def _is_of_item(changed: Reference, change: Change) -> bool:
+    """True for `p[i] = v` of an object that is given, which may have a result of its own, as for arrays."""
+    steps = change.first.steps
+    return not changed.path and not (steps and isinstance(steps[0].key, str))
 
 
 def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> Summary:

@@ -10,38 +10,15 @@ from collections.abc import Sequence
 
 from relay.errors import Label, Span, TypeCheckError
 from relay.ir.definition import Definition
-from relay.ir.expr import Expr, OpCall, Static
-from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_plain_class, is_record_class
-from relay.ir.surface import Apply, Attribute, Index, IndexUpdate
 from relay.ir.types import Form, TupleType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     GlobalFunction,
     LocalFunction,
-    PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.values import records, special_methods
-
-
-def is_followed(value: Expr) -> bool:
-    """True if the check of aliases follows the call of a method that an expression may be, as `x + y`."""
-    if isinstance(value, OpCall):
-        return value.operator in special_methods.METHODS
-    return isinstance(value, Index | IndexUpdate | Attribute)
-
-
-def is_followed_call(call: Apply, callee: AbstractValue) -> bool:
-    """True if the check of aliases follows a call."""
-    match call.function:
-        case Static(Intrinsic(name)):
-            return name in ("augment", "set_field", "inherited", *records.TAKING, *records.STATEMENTS)
-        case Static():
-            return False
-        case _:
-            return not isinstance(callee, PythonObject) or isinstance(callee.value, type)
 
 
 def require_seen(

@@ -70,7 +70,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.annotated_types import annotation_type
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals, recursive_results
-from relay.typecheck.elaboration.diagnostics import unresolved_names, unseen_changes
+from relay.typecheck.elaboration.diagnostics import unresolved_names
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, reportable_error
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
@@ -84,7 +84,7 @@ from relay.typecheck.elaboration.library import formatting, overloads
 from relay.typecheck.elaboration.members import changing_calls, item_updates, subscripts
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.schemes import conditional_types, rank_polymorphism, stuck_terms
-from relay.typecheck.elaboration.values import axis_names
+from relay.typecheck.elaboration.values import axis_names, special_methods
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import Clash
 
@@ -247,7 +247,7 @@ def elaborate_binding(checker: Checker, context: Context, binding: Binding, out:
             _perform(operands, value)
             entity: AbstractValue = PythonObject(None)
         case _:
-            checker.follows_call = unseen_changes.is_followed(value)
+            checker.follows_call = special_methods.is_followed(value)
             entity = _value(operands, value, targets)
     if targets:
         context.environment[targets[0]] = entity
@@ -381,7 +381,7 @@ def _call(operands: _Operands, value: Apply) -> AbstractValue:
     given = [meaning(a) for a in arguments]
     checker.rounds.store(arguments, given)
     context, out, name = operands.context, operands.out, describe(value.function)
-    checker.follows_call = unseen_changes.is_followed_call(value, callee)
+    checker.follows_call = special_methods.is_followed_call(value, callee)
     if value.changed:
         call = overloads.Call(checker, context, out, callee, given, named, value.span, described)
         return changing_calls.apply(call, callee, value.changed, name)

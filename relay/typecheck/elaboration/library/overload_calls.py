@@ -285,7 +285,7 @@ def add_user_overload(function: object, name: str, implementation: DecoratedFunc
 
 
 def _has_meaning(function: object) -> bool:
-    if isinstance(function, types.FunctionType) and undecorated.is_read(function):
+    if undecorated.is_written(function) or (isinstance(function, types.FunctionType) and undecorated.is_read(function)):
         return False  # an overload replaces what its text means
     if isinstance(function, property):
         return False

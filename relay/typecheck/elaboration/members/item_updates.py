@@ -28,7 +28,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables
 from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, slices
 from relay.typecheck.elaboration.expressions import dtype_promotion, operators, weak_types
 from relay.typecheck.elaboration.expressions.operator_relations import spelling
-from relay.typecheck.elaboration.library import overload_calls
+from relay.typecheck.elaboration.library import overload_calls, overloads
 from relay.typecheck.elaboration.library.creation import array
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members import index_arrays, object_methods
@@ -71,7 +71,8 @@ def index_update(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     items = as_indices(entity, items, span)
-    if isinstance(entity, Tuple) and records.is_of_user(entity, "__setitem__"):
+    is_of_user = isinstance(entity, Tuple) and records.is_of_user(entity, "__setitem__")
+    if isinstance(entity, Tuple) and is_of_user and not overloads.find(records.member(entity, "__setitem__")):
         return object_methods.set_item(checker, out, entity, items, new, span, inside)
     found = subscript_overloads(entity, "__setitem__")
     if isinstance(entity, Tuple) and (inside or not found):

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import data_class
+from relay.ir.expr import Expr, OpCall, Static
+from relay.ir.intrinsic import Intrinsic
+from relay.ir.surface import Apply, Attribute, Index, IndexUpdate
 from relay.ir.types import DataType, TupleType, prune, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
     GlobalFunction,
+    PythonObject,
     Tuple,
     TypedBlockBuilder,
     empty_context,
@@ -107,3 +111,21 @@ def call(
     return checker.engine.call_function(
         checker, out, GlobalFunction(owner.methods[method]()), [value, *arguments], keywords, span, 1
     )
+
+
+def is_followed(value: Expr) -> bool:
+    """True if the check of aliases follows the call of a method that an expression may be, as `x + y`."""
+    if isinstance(value, OpCall):
+        return value.operator in METHODS
+    return isinstance(value, Index | IndexUpdate | Attribute)
+
+
+def is_followed_call(call: Apply, callee: AbstractValue) -> bool:
+    """True if the check of aliases follows a call."""
+    match call.function:
+        case Static(Intrinsic(name)):
+            return name in ("augment", "set_field", "inherited", *records.TAKING, *records.STATEMENTS)
+        case Static():
+            return False
+        case _:
+            return not isinstance(callee, PythonObject) or isinstance(callee.value, type)
