@@ -317,10 +317,22 @@ CLAIMS = [
         Fails("tuple"),
     ),
     Claim(
+        "Functions give the caller what they change in their arguments, and a name that is assigned once, to a variable or to a part of one (`row = grid[i]`), stands for it; so such programs run as they do in Python.",
+        "rows = [[a], [b]]\ndef put(xs, v):\n    xs.append(v)\nfor i in range(2):\n    row = rows[i]\n    row[0] = c\n    put(row, a)\nreturn rows",
+        (1.0, 2.0, 3.0),
+        [[3.0, 1.0], [3.0, 1.0]],
+    ),
+    Claim(
+        "Any other program in which it makes a difference is refused, at the line that reads what Python would have changed; give one of the names a copy.",
+        "ys = a[1:]\nys[0] = 5.0\nreturn a.sum()",
+        (X,),
+        Fails("in Python, `a` sees the change of `ys`"),
+    ),
+    Claim(
         "In Python `ys = xs` is another name for one object",
         "xs = [a]\nys = xs\nxs.append(a)\nreturn len(ys)",
         (1.0,),
-        Fails("in Python, `ys` sees the change of `xs`"),
+        2,
     ),
     Claim(
         "Numbers and strings do not change, so `i = j` and `i += 1` are as in Python.",

@@ -326,11 +326,18 @@ def test_missing_keys_are_caught() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "s = set()\n    t = s\n    s.add(n)\n    return len(t)",
-        "d = {}\n    e = d\n    d.setdefault(n, 2)\n    return len(e)",
+        "s = set()\n    t = (s, n)\n    s.add(n)\n    return len(t[0])",
+        "d = {}\n    e = [d]\n    d.setdefault(n, 2)\n    return len(e[0])",
         "d = {}\n    row = d.setdefault(n, [])\n    row.append(n)\n    return len(d[n])",
     ],
 )
 def test_changes_under_several_names_are_refused(text: str) -> None:
     with pytest.raises(RelayError, match=r"in Python, `.` sees the change of"):
         relay.from_source(f"def f(n):\n    {text}\n", {}).interpret(np.int32(1))
+
+
+def test_changes_under_two_names() -> None:
+    text = "def f(n):\n    s = set()\n    t = s\n    s.add(n)\n    d = {}\n    e = d\n    e.setdefault(n, 2)\n"
+    f = relay.from_source(f"{text}    return len(t), len(d)\n", {})
+    for run in (f, f.interpret):
+        assert list(map(int, run(np.int32(1)))) == [1, 1]
