@@ -45,7 +45,7 @@ def is_alone(held: list[Stack]) -> bool:
 
 def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
     """For the bindings and the end of each block of a function the variables with stacks that are read there for the
-    last time; empty if there are no stacks."""
+    last time, or bound and never read; empty if there are no stacks."""
     if not any(holds_stack(v.type) for v in variables_of(function)):
         return {}
     liveness = Liveness(function, lambda v: (v,) if holds_stack(v.type) else ())
@@ -57,7 +57,7 @@ def last_uses(function: Function) -> dict[Block, list[tuple[Var, ...]]]:
         places: list[tuple[Var, ...]] = []
         for binding, live in zip(block.bindings, after, strict=True):
             later = live.union(*(liveness.before[b] for b in blocks(binding.value) if b in liveness.before))
-            places.append(tuple(liveness.keys_of(operands(binding.value)) - later))
+            places.append(tuple(liveness.keys_of((*operands(binding.value), *binding.targets)) - later))
         ending = liveness.keys_of(terminator_operands(block.terminator)) - liveness.leading[block]
         if isinstance(block.terminator, Next):  # what a loop carries has its new values then
             ending -= carried[block.terminator.label]

@@ -155,10 +155,8 @@ def parse_text(text: str, filename: str) -> SourceFile:
         raise FrontendError(f"{filename} is nested too deeply for Python's parser") from None
     except ValueError as error:  # null bytes
         raise FrontendError(f"{filename} cannot be parsed: {error}") from None
-    as_assignments(tree)
-    as_lists(tree)
-    as_dicts(tree)
-    changing = read_classes(tree)
+    _rewrite_library_calls(tree, text)
+    changing = read_classes(tree) if "class " in text else frozenset()
     if not filename.startswith(("<relay.", _OWN)):  # the library is written for values
         use_first_names(tree, changing)
     give_back(tree, changing)
@@ -167,6 +165,16 @@ def parse_text(text: str, filename: str) -> SourceFile:
     _recent.append(file)
     del _recent[:-8]
     return file
+
+
+def _rewrite_library_calls(tree: ast.Module, text: str) -> None:
+    """Rewrite what functions of Python's library change in place. Texts without their names are not walked through."""
+    if ".at(" in text:
+        as_assignments(tree)
+    if "deque" in text or "heap" in text:
+        as_lists(tree)
+    if "defaultdict" in text or "Counter" in text:
+        as_dicts(tree)
 
 
 def find_function(function: object) -> tuple[SourceFile, FunctionNode]:

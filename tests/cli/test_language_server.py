@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -406,8 +405,8 @@ def test_the_server_ends_when_it_is_told_to() -> None:
         assert client.end() == 0
 
 
-def test_the_second_check_of_500_lines_is_fast_enough_to_type_with() -> None:
-    """The time of the processor is measured, the shortest of some, as others may use the machine."""
+def test_the_second_check_of_500_lines_checks_the_changed_function_alone() -> None:
+    """Its time is a row of `benchmarks/typecheck.py`."""
     layer = """@relay
 def layer{0}(x: Tensor[Float64, (n, 8)], w: Tensor[Float64, (8, 8)]):
     h = relay.tanh(x @ w + 1.0)
@@ -426,11 +425,7 @@ def layer{0}(x: Tensor[Float64, (n, 8)], w: Tensor[Float64, (8, 8)]):
     assert len(text.splitlines()) > 500
     analyzer = Analyzer()
     assert analyzer.analyze(Text(text), "/layers.py").diagnostics == ()
-    seconds = []
-    for name in ("a", "b", "c", "d"):
-        changed = text.replace("w + 1.0)", f"w + {name})", 1)
-        start = time.process_time()
-        (found,) = analyzer.analyze(Text(changed), "/layers.py").diagnostics
-        seconds.append(time.process_time() - start)
-        assert found.message == f"the name '{name}' is not defined"
-    assert min(seconds) < 0.1  # and 0.03 for the pause before it; it takes 0.03
+    for name in ("a", "b"):
+        changed = analyzer.analyze(Text(text.replace("w + 1.0)", f"w + {name})", 1)), "/layers.py")
+        assert [d.message for d in changed.diagnostics] == [f"the name '{name}' is not defined"]
+        assert changed.checked.renewed == 1

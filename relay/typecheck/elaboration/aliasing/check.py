@@ -72,18 +72,20 @@ class Aliases:
             before = self._summaries[definition].content
             self._open[definition] = False
             found = self._summaries[definition] = self._walk(definition)
-            if not self._open.pop(definition) or found.content == before:
+            if not self._open[definition] or found.content == before:
                 break
             self._forget_unsure()
+        self._open.pop(definition, None)
         if not self._open:
             self._forget_unsure()
         return self._summaries[definition]
 
     def _forget_unsure(self) -> None:
-        """Forget what was found with another summary of a function that calls itself."""
+        """Forget what was found with another summary of a function that calls itself. Functions that are being walked
+        through stay unsure: they may call another one that is, too."""
         for definition in self._unsure - self._open.keys():
             self._summaries.pop(definition, None)
-        self._unsure.clear()
+        self._unsure &= self._open.keys()
 
     def _walk(self, definition: Definition) -> Summary:
         function = definition.function
