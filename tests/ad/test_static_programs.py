@@ -16,6 +16,7 @@ from relay.ir.traverse import operands, walk
 from relay.ir.types import DataType, FunctionType, RefType, StackType, TensorType
 from relay.transform import Pipeline
 from relay.transform.analysis.graph import call_graph, strong_components
+from relay.transform.loops.partition import finds_places
 
 
 def bindings(module: Module) -> Iterator[Binding]:
@@ -56,6 +57,8 @@ def test_derivatives_of_static_programs_hold_tensors_only(program: Program) -> N
     if not is_static(program):
         pytest.skip("recursion, dynamic data or dynamic loops")
     core = relay.value_and_grad(program.function).core(*program.arguments)
+    if any(isinstance(b.value, Loop) and finds_places(b.value) for b in bindings(core)):
+        pytest.skip("rounds of a loop are partitioned: how many are in a part is found at run time")
     assert set(core.functions) == {core.entry}
     handed = [str(t) for t in (*core.main.type.parameters, core.main.type.result)]  # the user's own data types
     for binding in bindings(core):

@@ -417,13 +417,26 @@ def partly_changed(x, n):
 def unchanged(x, n):
     y = x * 2.0
     try:
-        z = y
+        z = y.copy()
         z[0] = 5.0
         if n > 0:
             raise ValueError("stop")
         return z
     except ValueError:
         return y
+
+
+@relay
+def changed_by_another_name(x, n):
+    y = x * 2.0
+    try:
+        z = y
+        z[0] = 5.0
+        if n > 0:
+            raise ValueError("stop")
+        return z
+    except ValueError:
+        return y + 1.0
 
 
 @relay
@@ -441,6 +454,8 @@ def test_values_that_the_body_has_changed() -> None:
         assert_modes_agree(partly_changed, np.ones(4), n, expected=expected)
     for n, expected in ((1, [2.0, 2.0, 2.0]), (0, [5.0, 2.0, 2.0])):
         assert_modes_agree(unchanged, np.ones(3), n, expected=expected)
+    for n, expected in ((1, [6.0, 3.0, 3.0]), (0, [5.0, 2.0, 2.0])):
+        assert_modes_agree(changed_by_another_name, np.ones(3), n, expected=expected)
     eye = np.eye(2)
     assert_modes_agree(assigned_in_the_body, eye, -eye, expected=-2.0 * eye)
 
