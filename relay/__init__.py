@@ -322,6 +322,7 @@ _TOOLS = {
     "builder": "relay.api.builder",
     "debug": "relay.debug",
     "lax": "relay.library.lax",
+    "nn": "relay.library.nn",
     "numbers": "relay.api.numbers",
     "prob": "relay.library.probability",
     "testing": "relay.testing",

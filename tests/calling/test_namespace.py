@@ -188,8 +188,8 @@ def test_dir_shows_what_users_use() -> None:
     assert {"grad", "tanh", "Tensor", "random", "transform", "List", "errors"} <= set(names)
     modules = {name for name in names if inspect.ismodule(getattr(module, name))}
     assert modules == {
-        *("amp", "builder", "debug", "errors", "ir", "lax", "numbers", "params", "prelude", "prob", "random", "relay"),
-        *("rng", "testing", "transform", "tree"),
+        *("amp", "builder", "debug", "errors", "ir", "lax", "nn", "numbers", "params", "prelude", "prob", "random"),
+        *("relay", "rng", "testing", "transform", "tree"),
     }
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
 

@@ -39,7 +39,7 @@ PROGRAMS = [
     ("x.clamp(0.0, 1.0)", "a tensor has no attribute 'clamp'", "use relay.clip(x, low, high)"),
     ("np.put_along_axis(x, n, 1.0, 0)", "`put_along_axis` is not part of Relay", "x[np.arange(n)[:, None], i] = v"),
     ("relay.pmap(lambda v: v)(x)", "relay has no 'pmap'", "one program runs on one machine"),
-    ("relay.nn.relu(x)", "relay has no 'nn'", "its functions are operators: relay.relu"),
+    ("relay.nn.rrelu(x)", "nn has no 'rrelu'", "did you mean 'relu'?"),
     ("relay.sofmax(x)", "relay has no 'sofmax'", "did you mean 'softmax'?"),
     ("torch.relu(x)", "'relu' is a Python function that Relay does not know", "write relay.relu"),
     ("np.random.randn(3)", "randn of Python's or NumPy's random numbers", "relay.random.normal(key, (3,))"),
