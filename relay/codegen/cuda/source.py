@@ -17,6 +17,7 @@ from relay.codegen.cuda.conditions import DECLARATION, SOURCE
 from relay.codegen.cuda.launches import Launch
 from relay.codegen.cuda.prelude import HALF, HALF_OPERATIONS, PRELUDE, TENSOR_CORES
 from relay.codegen.cuda.target import Architecture
+from relay.codegen.kernels.registers import with_registers
 from relay.errors import refusals_of
 
 _COMPILE = "tvm_callback_cuda_compile"
@@ -56,7 +57,9 @@ def cuda_source(launches: Sequence[Launch], architecture: Architecture, has_cond
 def _kernel(launch: Launch, target: Any) -> Any:
     function = launch.function
     body = tvm_ffi.structural_map(function.body, ((tirx.FloatImm, _exact_literal), (Call, _bits)))
-    made = tirx.PrimFunc(function.params, body, function.ret_type, attrs=function.attrs)
+    different = tirx.transform.ConvertSSA()(tvm.IRModule({"kernel": tirx.PrimFunc(function.params, body)}))["kernel"]
+    body = with_registers(different.body, "local")
+    made = tirx.PrimFunc(different.params, body, function.ret_type, attrs=function.attrs)
     made = made.with_attr("global_symbol", launch.name).with_attr("target", target)
     return made.with_attr("calling_conv", _DEVICE_KERNEL).with_attr("tirx.is_global_func", True)
 

@@ -26,14 +26,14 @@ def bind_name(value: Expression) -> tuple[Expression, Statement]:
     return name, tirx.Bind(name, value)
 
 
-def with_registers(statement: Statement) -> Statement:
+def with_registers(statement: Statement, scope: str = "global") -> Statement:
     """The statement, whose names are all different, with registers for what is `named` and for the names of its long
-    expressions."""
+    expressions. `scope`: where TVM declares them."""
 
     def vector(loop: Any) -> Any:
         if loop.kind != tirx.ForKind.VECTORIZED or not isinstance(loop.extent, tirx.IntImm):
             return loop
-        allocations, body = _in_registers(statement_list(loop.body), loop.loop_var, int(loop.extent.value))
+        allocations, body = _in_registers(statement_list(loop.body), loop.loop_var, int(loop.extent.value), scope)
         if not allocations:
             return loop
         changed = tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, sequence(body))
@@ -43,11 +43,11 @@ def with_registers(statement: Statement) -> Statement:
         parts = statement_list(several)
         if not any(map(_is_name, parts)):
             return several
-        allocations, body = _in_registers(parts, None, 1)
+        allocations, body = _in_registers(parts, None, 1, scope)
         return sequence([*allocations, *body])
 
     def store(one: Any) -> Any:
-        made, allocations = _store_with_registers(one, None, 1)
+        made, allocations = _store_with_registers(one, None, 1, scope)
         return sequence([*allocations, *made])
 
     for node, change in ((tirx.For, vector), (tirx.SeqStmt, scalar), (tirx.BufferStore, store)):
@@ -60,7 +60,7 @@ def _is_name(statement: Statement) -> bool:
 
 
 def _in_registers(
-    parts: Sequence[Statement], lane: Expression | None, width: int
+    parts: Sequence[Statement], lane: Expression | None, width: int, scope: str
 ) -> tuple[list[Statement], list[Statement]]:
     """The statements that declare registers, and statements that use them for names; the loop variable `lane` counts
     to `width`."""
@@ -75,18 +75,18 @@ def _in_registers(
     for part in parts:
         known = structural_map(part, ((tirx.Var, read),)) if registers else part
         if _is_name(known):
-            register = buffer("register", (width,), str(known.var.ty))
+            register = buffer("register", (width,), str(known.var.ty), scope)
             allocations.append(tirx.AllocBuffer(register))
             registers[known.var] = register
             known = tirx.BufferStore(register, known.value, [at])
-        made, own = _store_with_registers(known, lane, width)
+        made, own = _store_with_registers(known, lane, width, scope)
         allocations += own
         body += made
     return allocations, body
 
 
 def _store_with_registers(
-    statement: Statement, lane: Expression | None, width: int
+    statement: Statement, lane: Expression | None, width: int, scope: str
 ) -> tuple[list[Statement], list[Statement]]:
     """A store as stores to registers and itself, and what makes the registers; other statements as they are."""
     if not isinstance(statement, tirx.BufferStore):
@@ -96,7 +96,7 @@ def _store_with_registers(
     if not names or any(str(name.ty) in ("bool", "bfloat16") for name, _ in names):
         return [statement], []
     at = tirx.const(0, "int32") if lane is None else lane
-    registers = {name: buffer(f"register{number}", (width,), str(name.ty)) for number, (name, _) in enumerate(names)}
+    registers = {v: buffer(f"register{k}", (width,), str(v.ty), scope) for k, (v, _) in enumerate(names)}
 
     def read(part: Expression) -> Expression:
         return structural_map(

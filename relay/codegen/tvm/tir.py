@@ -129,10 +129,10 @@ def pointer(dtype: str) -> Any:
     return PointerType(PrimType(dtype), "global")
 
 
-def buffer(name: str, shape: Sequence[int], dtype: str) -> Any:
+def buffer(name: str, shape: Sequence[int], dtype: str, scope: str = "global") -> Any:
     """A buffer that promises no more alignment than its elements need."""
     extents = tuple(integer(n) if isinstance(n, int) and n > LARGEST_SIZE else n for n in shape)
-    return tirx.decl_buffer(extents, dtype, name, data_alignment=BaseType(dtype).dtype.itemsize)
+    return tirx.decl_buffer(extents, dtype, name, scope=scope, data_alignment=BaseType(dtype).dtype.itemsize)
 
 
 def view(name: str, shape: Sequence[int], dtype: str, address: Expression) -> tuple[Any, list[Statement]]:
