@@ -19,15 +19,16 @@ from relay.typecheck.elaboration.restarts import Restart
 
 # docs/decisions.md says what the kinds are, and why each is left. Fewer are written here; more need a reason there.
 RESTARTS = {
-    "SeveralRestarts": "beams buckets buckets chosen_before_sizes distances early_result grown_by_annotation "
-    "grown_in_rounds grown_until heap_of_ones_own heap_of_ones_own known_size_first observed of_a_grown_tensor "
+    "SeveralRestarts": "beams buckets buckets chosen_before_sizes distances early_result folded followed "
+    "grown_by_annotation grown_in_rounds grown_until heap_of_ones_own heap_of_ones_own known_size_first "
+    "observed of_a_grown_tensor "
     "of_a_grown_tensor queens records_as_state records_as_state returned_from_the_inner_loop "
     "shrinking shrinking_in_a_tuple shrinking_in_loops "
     "shrinking_in_nested_loops shrinking_local shrinking_local shrinking_on_a_path sorted_items "
     "swapped unpacked_and_growing updates",
     "SizeVaries": "doubled doubled_or_halved dropped dropped dropped dropped_sum dropped_sum dropped_sum of_last_ones",
     "CalledAtTypes": "along along at_several_types at_several_types at_several_types",
-    "ListGrows": "beam_of_the_best beam_search distances grid_of_lists in_turn local_functions permutations "
+    "ListGrows": "banked beam_of_the_best beam_search distances grid_of_lists in_turn local_functions permutations "
     "queens reached updates",
     "CalledAtSizes": "chosen_before_sizes known_size_first",
     "KeysOfRun": "remembered",
@@ -35,7 +36,10 @@ RESTARTS = {
     "ResultIsKnown": "crossed",
     "IntegersWiden": "followed_down walked",
     "NumbersSpecialize": "parts_of_different_types",
-    "FirstRoundDiffers": "squared_steps",
+    "FirstRoundDiffers": "banked squared_steps",
+    "IsOptional": "banked",
+    "ErrorsAreCaught": "sum_of_logarithms",
+    "TextsDiffer": "banked turns",
     "RelayError": "american_put configured_transformer configured_transformer configured_transformer "
     "configured_transformer configured_transformer keyed_layers keyed_layers keyed_layers",
 }
