@@ -298,16 +298,24 @@ class Cotangents:
             case DataType(primed):
                 return emitter.bind(Call(self._adder(primed), (left, right)), type_, "sum").atom
             case StackType(element):
+                last = (emitter.value(emitter.bind(StackLength(left), scalar(INT64), "length").atom) - 1).atom
+
+                def entry(inner: Emitter, stack: Atom, index: Var) -> Atom:
+                    place = (inner.value(last) - inner.value(index)).atom
+                    return inner.bind(StackGet(stack, place), element, "entry").atom
 
                 def total(inner: Emitter, index: Var) -> Atom:
-                    a = inner.bind(StackGet(left, index), element, "entry").atom
-                    b = inner.bind(StackGet(right, index), element, "entry").atom
+                    a, b = entry(inner, left, index), entry(inner, right, index)
                     types = element.items if isinstance(element, TupleType) else (element,)
                     pairs = zip(unpack(inner, a, types), unpack(inner, b, types), strict=True)
                     return pack(inner, [self._add_leaves(inner, x, y) for x, y in pairs])
 
+                # Stacks are read from the last entry to the first, also here, as sums may be differentiated: so the
+                # sums are stacked in this order at first, and turned then.
                 empty = emitter.bind(StackNew(element), type_, "empty").atom
-                return fill_stack(emitter, empty, left, total)
+                sums = fill_stack(emitter, empty, left, total)
+                empty = emitter.bind(StackNew(element), type_, "empty").atom
+                return fill_stack(emitter, empty, sums, lambda inner, index: entry(inner, sums, index))
             case TensorType() if has_any(type_):
                 return sum_of(emitter, left, right)
             case _:
