@@ -181,9 +181,15 @@ def _real_numbers(x):
     return value
 
 
-@library_function(np.conjugate, np.real, np.ndarray.conj, np.ndarray.conjugate, np.ndarray.real)
+@library_function(np.conjugate, np.ndarray.conj, np.ndarray.conjugate)
 def conjugate(val, /):
     """x itself: numbers are real."""
+    return _real_numbers(val)
+
+
+@library_function(np.real, np.ndarray.real)
+def real(val, /):
+    """x itself, in NumPy a view of it: numbers are real."""
     return _real_numbers(val)
 
 

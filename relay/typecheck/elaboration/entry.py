@@ -14,6 +14,8 @@ from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, se
 from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
 from relay.ir.sizes.extents import Place
 from relay.ir.sizes.facts import assume_facts
+from relay.ir.surface import Apply, Attribute
+from relay.ir.traverse import walk
 from relay.ir.types import (
     PYTHON_FLOAT,
     FunctionType,
@@ -165,13 +167,27 @@ def _attempt(
 def _check_aliases(checker: Checker, entry: Definition | None) -> None:
     """Report where the program's values would differ from Python's objects, if it changes any."""
     bodies = checker.module.bodies
-    if not any(isinstance(callee, GlobalFunction) and callee.definition.updated for callee, _ in bodies):
+    if not any(isinstance(callee, GlobalFunction) and _may_change_objects(callee.definition) for callee, _ in bodies):
         return
     with late_import:
         from relay.typecheck.elaboration.aliasing import check
     for mistake in check.errors(bodies, entry):
         checker.report(mistake)
     checker.stop()
+
+
+_CHANGING = ("nan_to_num", "median", "nanmedian", "quantile", "percentile", "nanquantile", "nanpercentile")
+"""Functions of NumPy that change what they are given, if a call says so."""
+
+
+def _may_change_objects(definition: Definition) -> bool:
+    """True if a function's own text may change an object in place."""
+    if definition.updated:
+        return True
+    values = [binding.value for binding in walk(definition.function.body)]
+    names = [v.name for v in values if isinstance(v, Attribute)]
+    names += [v.function.name for v in values if isinstance(v, Apply) and isinstance(v.function, Global)]
+    return any(name in _CHANGING for name in names)
 
 
 def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:

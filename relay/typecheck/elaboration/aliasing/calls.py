@@ -27,19 +27,12 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.aliasing import effects, methods
+from relay.typecheck.elaboration.aliasing import effects, methods, views
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
 from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
 from relay.typecheck.elaboration.aliasing.walk import Walker
 from relay.typecheck.elaboration.values.bound_methods import changing_function, method_function
-
-VIEWS = (
-    *("reshape", "ravel", "transpose", "T", "mT", "swapaxes", "squeeze", "view", "diagonal", "permute", "expand_dims"),
-    *("unsqueeze", "broadcast_to", "moveaxis", "rollaxis", "asarray", "atleast_1d", "atleast_2d", "split", "real"),
-    *("array_split", "hsplit", "vsplit", "flip", "fliplr", "flipud", "rot90", "detach", "contiguous"),
-)
-"""Functions of NumPy, attributes and methods of arrays whose result may be a view of the array."""
 
 SHIFTING = ("insert", "remove", "reverse", "sort", "clear", "update")
 """The methods after which an index of a list means another item."""
@@ -157,7 +150,7 @@ def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> 
         case LocalFunction(inner) if inner.label in walker.defined:
             _call_local(walker, target, inner, value)
         case GlobalFunction(definition):
-            call_definition(walker, target, definition, value.arguments, value)
+            _call_object(walker, target, definition, value)
         case Method():
             call_method(walker, target, _receiver(walker, function), meaning, value)
         case PythonObject(found):
@@ -307,7 +300,7 @@ def call_method(walker: Walker, target: Var, base: Atom, method: Method, value: 
         return
     objects = walker.objects(base)
     if any(o.is_array for o in objects):
-        _view(walker, target, base, name)
+        views.bind_result(walker, target, name, (base, *value.arguments), value.keywords, value.span, is_method=True)
     elif name in ("items", "keys"):
         walker.places[target] = Place(NONE, walker.tick(), source=Source(NONE, (None, Source(objects)), True))
     elif name in ("get", "setdefault"):
@@ -316,13 +309,6 @@ def call_method(walker: Walker, target: Var, base: Atom, method: Method, value: 
     elif name in ("copy", "values", "_replace", "_asdict"):
         copy_container(walker, target, objects)
         _hold_fields(walker, target, value)
-    else:
-        walker.bind_new(target)
-
-
-def _view(walker: Walker, target: Var, base: Atom, name: str) -> None:
-    if name in VIEWS and walker.kind(target) is not Kind.PLAIN:
-        effects.read_item(walker, target, base, walker.any_step())
     else:
         walker.bind_new(target)
 
@@ -340,7 +326,6 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
     definition = found if isinstance(found, Definition) else getattr(found, "__relay__", None)
     if isinstance(found, GlobalFunction):
         definition = found.definition
-    module = str(getattr(found, "__module__", None) or "").partition(".")[0]
     if found in (enumerate, zip):
         sources = tuple(_source(walker, a) for a in arguments)
         several = (None, *sources[:1]) if found is enumerate else sources
@@ -363,8 +348,8 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         walker.bind(target, frozenset(o for o in objects if walker.kind(target) is not Kind.PLAIN))
     elif getattr(found, "__relay_builtin__", None) == "ref" and arguments:
         effects.new_cell(walker, target, arguments[0])
-    elif module == "numpy" and arguments and not isinstance(definition, Definition):
-        _view(walker, target, arguments[0], getattr(found, "__name__", ""))
+    elif (name := _numpy_name(walker, found, definition)) is not None:
+        views.bind_result(walker, target, name, arguments, value.keywords, value.span)
     elif isinstance(definition, Definition) and not walker.is_own(definition):
         call_definition(walker, target, definition, arguments, value)
     elif (read := walker.undecorated(found)) is not None:
@@ -373,6 +358,16 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         call_definition(walker, target, read, (value.function, *arguments), value)
     else:
         walker.bind_new(target)
+
+
+def _numpy_name(walker: Walker, found: object, definition: object) -> str | None:
+    """The name of a function of NumPy's that has views, or changes an argument; None for others."""
+    module = str(getattr(found, "__module__", None) or "").partition(".")[0]
+    if isinstance(definition, Definition):
+        name = definition.function.name if walker.is_own(definition) else ""
+    else:
+        name = str(getattr(found, "__name__", "")) if module == "numpy" else ""
+    return name if views.is_view(name) else None
 
 
 def _source(walker: Walker, atom: Atom) -> Source | None:

@@ -26,7 +26,7 @@ from relay.ir.expr import (
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.traverse import operands
-from relay.typecheck.elaboration.aliasing import calls, methods
+from relay.typecheck.elaboration.aliasing import calls, methods, views
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -279,7 +279,7 @@ def _attribute(walker: Walker, target: Var, value: Attribute) -> None:
     if value.name == "value" and any(o.is_cell for o in walker.objects(value.value)):
         _read_cell(walker, target, value.value)
     elif _is_array(walker, value.value):
-        view = value.name in calls.VIEWS and walker.kind(target) is not Kind.PLAIN
+        view = value.name in views.ATTRIBUTES and walker.kind(target) is not Kind.PLAIN
         if view:
             read_item(walker, target, value.value, walker.any_step())
         else:
