@@ -191,10 +191,14 @@ class Frame:
         """Run a block: how it ends, or how what it has in it leaves it."""
         known = self.run.program.blocks[block]
         environment = self.environment
+        end = 0  # of a region that has run
         for position, binding in enumerate(block.bindings):
-            if position in known.groups:
+            if position in known.regions:
+                self._launch(known.regions[position].kernels)
+                end = known.regions[position].end
+            elif position >= end and position in known.groups:
                 self._launch(known.groups[position])
-            if not isinstance(binding.value, OpCall):
+            if position >= end and not isinstance(binding.value, OpCall):
                 left = yield from self._binding(binding, known.last[position], known.carried.get(position, ()))
                 if left is not None:
                     return left

@@ -11,28 +11,16 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from relay.codegen.cuda.attention_groups import with_attention
-from relay.codegen.cuda.launches import GroupKernels, Launch
+from relay.codegen.cuda.launches import GroupKernels, HostBlock, Launch
 from relay.errors import CompileError, InternalError, Span
 from relay.ir.analysis.liveness import Liveness
 from relay.ir.expr import Block, Function, If, Loop, Module, OpCall, Var
 from relay.ir.sizes.facts import assume_facts
 from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.operator import lookup
-from relay.transform.fusion.fusion_groups import plan
+from relay.transform.fusion.fusion_groups import FusionGroup, plan
 
 NOT_YET = "docs/gpu.md lists what the target 'cuda' does not have; leave target= out for the processor"
-
-
-@attrs.frozen(eq=False)
-class HostBlock:
-    """A block as the host runs it: its groups by the positions of bindings where they run, the variables that are
-    read for the last time at each binding, and those that its terminator reads last. `carried`: for loops among the
-    bindings, by position, the initial values that only the loop's parameters have from then on."""
-
-    groups: Mapping[int, GroupKernels]
-    last: Sequence[tuple[Var, ...]]
-    ending: tuple[Var, ...]
-    carried: Mapping[int, tuple[Var, ...]]
 
 
 @attrs.frozen(eq=False)
@@ -53,16 +41,21 @@ def host_program(module: Module) -> HostProgram:
     """The program of an optimized core. Raises CompileError for what the target does not have. The caller holds
     `locks.compiling`."""
     from relay.codegen.cuda.kernels import DeviceKernels
+    from relay.codegen.cuda.persistent.regions import with_regions
 
     kernels = DeviceKernels()
+    plans: dict[Block, dict[int, FusionGroup]] = {}
 
     def groups(block: Block) -> dict[int, GroupKernels]:
         ordinary, found = with_attention(block, plan(block), kernels)
+        plans[block] = ordinary
         return {at: found[at] if at in found else kernels.group(ordinary[at]) for at in sorted({*ordinary, *found})}
 
     with assume_facts(module.where):
         found = host_blocks(module, groups)
-    launches = {n.name: n for b in found.values() for group in b.groups.values() for n in group.launches}
+        functions = [function.body for function in module.functions.values() if isinstance(function, Function)]
+        found = with_regions(found, plans, functions)
+    launches = {n.name: n for b in found.values() for group in b.launched for n in group.launches}
     return HostProgram(module, found, tuple(launches.values()))
 
 

@@ -7,7 +7,7 @@ in place: a group's results are new memory, so a kernel never reads what it writ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 from tvm.ir import TensorLoad
@@ -26,7 +26,7 @@ from relay.codegen.kernels.kernels import INDEX_LIMIT, Extents, group_stages, in
 from relay.codegen.kernels.schedules import materialized_operations
 from relay.codegen.kernels.stage import extent, in_order, volume, with_fresh_names
 from relay.codegen.tvm import tir
-from relay.codegen.tvm.tir import tirx
+from relay.codegen.tvm.tir import Statement, tirx
 from relay.errors import CompileError, InternalError, refusals_of
 from relay.ir.dims import Dim, TypeId, multiply, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
@@ -90,7 +90,7 @@ class DeviceKernels:
         self._groups += 1
         with refusals_of(what, calls[0].span):
             names = "_".join(call.operator for call in calls)[:40]
-            return _build(group, operands, sizes, f"relay{self._groups - 1}_{names}", wanted)
+            return _group_kernels(group, operands, sizes, f"relay{self._groups - 1}_{names}", wanted)
 
     def _of_group(
         self, made: GroupKernels, group: FusionGroup, operands: tuple[Atom, ...], sizes: tuple[TypeId, ...]
@@ -117,21 +117,23 @@ def _type(atom: Atom) -> TensorType:
     return type_
 
 
-def _build(
-    group: FusionGroup, operands: Sequence[Atom], sizes: Sequence[TypeId], name: str, wanted: _Wanted | None
-) -> GroupKernels | None:
-    """The kernels of a group; None if it is not what is wanted."""
+_Made = TypeVar("_Made")
+
+
+def _counted(group: FusionGroup, operands: Sequence[Atom], sizes: bool, build: Callable[[str, bool], _Made]) -> _Made:
+    """The result of `build` for a dtype of positions, and for whether operators see indices of 64 bits. `sizes`: whether
+    there are symbolic ones."""
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
     most = max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)
     index = "int64" if sizes or most >= FAR else "int32"
     if sizes or most <= INDEX_LIMIT:
-        return _build_counting(group, operands, sizes, name, index, bool(sizes), wanted)
+        return build(index, sizes)
     try:
-        return _build_counting(group, operands, sizes, name, index, True, wanted)
+        return build(index, True)
     except CompileError:  # a compute function may take it that axes of known extents have int32
         if most > 2**31 - 1:
             raise
-        return _build_counting(group, operands, sizes, name, index, False, wanted)
+        return build(index, False)
 
 
 FAR = 1 << 30
@@ -142,64 +144,124 @@ MANY = 1 << 40
 """The stand-in for the number of elements of a buffer of symbolic size."""
 
 
-def _build_counting(
-    group: FusionGroup,
-    operands: Sequence[Atom],
-    sizes: Sequence[TypeId],
-    name: str,
-    index: str,
-    wide: bool,
-    wanted: _Wanted | None,
-) -> GroupKernels | None:
-    """As `_build`, with positions of this dtype; operators see indices of 64 bits if they are `wide`."""
-    extents = Extents(sizes, wide)
-    with without_vectors():
-        inputs, outputs, tensors = group_stages(group, operands, extents, overwrites=False)
-    e = Emission(1, index)
-    buffers: list[Any] = []
+class _Scheduling:
+    """The loops of a group that is being scheduled: its buffers, of operands, results and then of `temporaries`, whose
+    bytes these are, in terms of GENERAL."""
 
-    def general_dim(size: Any) -> Dim:
+    def __init__(
+        self,
+        group: FusionGroup,
+        operands: Sequence[Atom],
+        sizes: Sequence[TypeId],
+        index: str,
+        wide: bool,
+        updates: bool,
+    ) -> None:
+        """`updates`: whether the group writes over the operand that its last call may write over."""
+        self.sizes, self.extents, self.e = sizes, Extents(sizes, wide), Emission(1, index)
+        self.buffers: list[Any] = []
+        self.temporaries: list[Dim] = []
+        with without_vectors():
+            self.inputs, self.outputs, self.tensors = group_stages(group, operands, self.extents, overwrites=updates)
+        for tensor in (*self.inputs, *self.outputs):
+            self.keep(tensor)
+
+    def general_dim(self, size: Any) -> Dim:
         """A size as a dim of GENERAL."""
-        return in_terms(extents.dim(size), sizes, GENERAL)
+        return in_terms(self.extents.dim(size), self.sizes, GENERAL)
 
-    def keep(tensor: Any) -> Dim:
+    def keep(self, tensor: Any) -> Dim:
         """Give a tensor memory; its bytes."""
         dims, dtype = tuple(map(extent, tensor.shape)), str(tensor.dtype)
         elements = volume(dims)
         size = max(elements, 1) if isinstance(elements, int) else MANY  # no variables in types of buffers
-        buffers.append(tir.buffer(f"b{len(buffers)}", (size,), dtype))
-        e.places[key(tensor)] = Place(buffers[-1], dims)
-        return multiply(general_dim(max(elements, 1) if isinstance(elements, int) else elements), _width(buffers[-1]))
+        self.buffers.append(tir.buffer(f"b{len(self.buffers)}", (size,), dtype))
+        self.e.places[key(tensor)] = Place(self.buffers[-1], dims)
+        count = self.general_dim(max(elements, 1) if isinstance(elements, int) else elements)
+        return multiply(count, _width(self.buffers[-1]))
 
-    def bytes_of(buffer: Any) -> Dim:
-        return multiply(general_dim(volume(tuple(map(extent, buffer.shape)))), _width(buffer))
+    def bytes_of(self, buffer: Any) -> Dim:
+        return multiply(self.general_dim(volume(tuple(map(extent, buffer.shape)))), _width(buffer))
 
-    results = {output.op: None for output in outputs}
-    ops = [op for op in in_order(outputs) if op not in {tensor.op: None for tensor in inputs}]
-    for tensor in (*inputs, *outputs):
-        keep(tensor)
-    kept = materialized_operations(ops, results)
-    computed_once = [tensors[variable].op for variable in group.kept]
-    steps = [op for op in ops if op in kept or any(op.same_as(other) for other in computed_once)]
-    found = _plan(e, group, inputs, tensors, steps, results, wanted)
-    if found is None:
-        return None
-    ends, in_memory, fused = found
-    temporaries = [keep(op.output(n)) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places]
-    allocated = len(buffers)
-    launches: list[Launch] = []
-    for op in in_memory:
-        end = ends.get(op)
-        start = op if end is None else end.product
-        for made in schedule(e, start, end, fused.get(start)):
-            body = _with_memory(made, buffers, bytes_of)
-            parameters = [extents.variables[dim] for dim in sizes]
-            decision = e.decisions[-1]
-            launches.append(
-                _launch(made, body, buffers, parameters, f"{name}_{len(launches)}", general_dim(made.blocks), decision)
+    def blocks(
+        self, group: FusionGroup, wanted: _Wanted | None, one_block: bool
+    ) -> list[tuple[Blocks, Statement, Decision]] | None:
+        """The kernels, each with the statement of a thread and the rule that made it; None if the group is not what is
+        wanted. `one_block`: for one block of threads, which computes all of them."""
+        e, results = self.e, {output.op: None for output in self.outputs}
+        ops = [op for op in in_order(self.outputs) if op not in {tensor.op: None for tensor in self.inputs}]
+        kept = materialized_operations(ops, results)
+        computed_once = [self.tensors[variable].op for variable in group.kept]
+        steps = [op for op in ops if op in kept or any(op.same_as(other) for other in computed_once)]
+        plan = ({}, steps, {}) if one_block else _plan(e, group, self.inputs, self.tensors, steps, results, wanted)
+        if plan is None:
+            return None
+        ends, in_memory, fused = plan
+        self.temporaries += [
+            self.keep(op.output(n)) for op in in_memory for n in range(op.num_outputs) if (op, n) not in e.places
+        ]
+        found, allocated = [], len(self.buffers)
+        for op in in_memory:
+            end = ends.get(op)
+            start = op if end is None else end.product
+            for made in schedule(e, start, end, fused.get(start), one_block):
+                body = _with_memory(made, self.buffers, self.bytes_of)
+                found.append((made, body, e.decisions[-1]))
+        self.temporaries += map(self.bytes_of, self.buffers[allocated:])
+        return found
+
+
+def _group_kernels(
+    group: FusionGroup,
+    operands: Sequence[Atom],
+    sizes: Sequence[TypeId],
+    name: str,
+    wanted: _Wanted | None,
+) -> GroupKernels | None:
+    """The kernels of a group; None if it is not what is wanted."""
+
+    def build(index: str, wide: bool) -> GroupKernels | None:
+        scheduling = _Scheduling(group, operands, sizes, index, wide, updates=False)
+        found = scheduling.blocks(group, wanted, one_block=False)
+        if found is None:
+            return None
+        parameters = [scheduling.extents.variables[dim] for dim in sizes]
+        launches = [
+            new_launch(
+                made, body, scheduling.buffers, parameters, f"{name}_{n}", scheduling.general_dim(made.blocks), why
             )
-    memory = tuple(temporaries) + tuple(map(bytes_of, buffers[allocated:]))
-    return GroupKernels((), (), (), tuple(sizes), memory, tuple(launches))
+            for n, (made, body, why) in enumerate(found)
+        ]
+        return GroupKernels((), (), (), tuple(sizes), tuple(scheduling.temporaries), tuple(launches))
+
+    return _counted(group, operands, bool(sizes), build)
+
+
+@attrs.frozen(eq=False)
+class GroupSteps:
+    """A group as one block of threads computes it: the loops of each step and its statement for one thread, on buffers
+    for the operands, the results and the temporaries, whose bytes these are. All threads wait for each other between
+    steps."""
+
+    operands: tuple[Atom, ...]
+    buffers: Sequence[Any]
+    temporaries: Sequence[int]
+    steps: Sequence[tuple[Blocks, Statement]]
+
+
+def group_steps(group: FusionGroup, updates: bool) -> GroupSteps:
+    """The steps of a group of known sizes, which writes over an operand of its last call if it `updates`: that is the
+    result's buffer then, and not among the operands."""
+    operands, _, _ = signature(group, overwrites=updates)
+
+    def build(index: str, wide: bool) -> GroupSteps:
+        scheduling = _Scheduling(group, operands, (), index, wide, updates)
+        found = scheduling.blocks(group, None, one_block=True)
+        assert found is not None
+        bytes_ = [count for count in scheduling.temporaries if isinstance(count, int)]
+        return GroupSteps(operands, scheduling.buffers, bytes_, [(made, body) for made, body, _ in found])
+
+    return _counted(group, operands, False, build)
 
 
 def _plan(
@@ -265,7 +327,7 @@ def _with_memory(made: Blocks, buffers: list[Any], bytes_of: Callable[[Any], Dim
     return structural_map(body, ((tirx.Var, lambda variable: small.get(variable, variable)),))
 
 
-def _launch(
+def new_launch(
     made: Blocks, body: Any, buffers: Sequence[Any], sizes: Sequence[Any], name: str, blocks: Dim, decision: Decision
 ) -> Launch:
     """A kernel whose parameters are the pointers that it uses, and the sizes of its group."""

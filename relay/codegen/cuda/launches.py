@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -48,6 +49,35 @@ class GroupKernels:
     launches: tuple[Launch, ...]
     calls: tuple[tuple[Var, OpCall], ...] | None = None
     lines: tuple[Span, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Region:
+    """Bindings of a block that one kernel computes, up to before `end`."""
+
+    end: int
+    kernels: GroupKernels
+
+
+@attrs.frozen(eq=False)
+class HostBlock:
+    """A block as the host runs it: its groups by the positions of bindings where they run, the variables that are
+    read for the last time at each binding, and those that its terminator reads last. `carried`: for loops among the
+    bindings, by position, the initial values that only the loop's parameters have from then on. `regions`: by their
+    first bindings, what runs in place of these."""
+
+    groups: Mapping[int, GroupKernels]
+    last: Sequence[tuple[Var, ...]]
+    ending: tuple[Var, ...]
+    carried: Mapping[int, tuple[Var, ...]]
+    regions: Mapping[int, Region] = {}
+
+    @property
+    def launched(self) -> list[GroupKernels]:
+        """All that the host starts: regions, and the groups that are in none."""
+        inside = {at for start, region in self.regions.items() for at in range(start, region.end)}
+        own = [group for at, group in self.groups.items() if at not in inside]
+        return [*own, *(region.kernels for region in self.regions.values())]
 
 
 SMALL = 16

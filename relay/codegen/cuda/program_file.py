@@ -11,15 +11,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from relay.codegen.cuda.compiler import MachineCode
-from relay.codegen.cuda.host_program import HostBlock, HostProgram
-from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch
+from relay.codegen.cuda.host_program import HostProgram
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, HostBlock, Launch, Region
 from relay.codegen.cuda.program import CudaProgram
 from relay.codegen.cuda.target import ARCHITECTURES
 from relay.codegen.runtime import codec
@@ -41,11 +41,11 @@ from relay.operator import lookup
 from relay.support import private_files
 from relay.support.private_files import UNFINISHED
 
-_MAGIC = b"relay program for a GPU 3\n"
+_MAGIC = b"relay program for a GPU 4\n"
 
-_KEPT = b"relay cached program for a GPU 2\n"
+_KEPT = b"relay cached program for a GPU 3\n"
 
-_CLASSES: tuple[type[Any], ...] = (HostBlock, GroupKernels, Launch, Var, LoopLabel, DataType, *nodes())
+_CLASSES: tuple[type[Any], ...] = (HostBlock, Region, GroupKernels, Launch, Var, LoopLabel, DataType, *nodes())
 
 _NOTATION = hashlib.sha256(
     repr([codec.VERSION, *((c.__name__, [field.name for field in attrs.fields(c)]) for c in _CLASSES)]).encode()
@@ -115,23 +115,23 @@ def _parts(content: bytes, magic: bytes, program: Module | None = None) -> tuple
 
 def _written_parts(program: HostProgram) -> tuple[object, Module, tuple[Launch, ...]]:
     """The parts of a program that a run reads: blocks first, so that none is written inside of another one."""
-    blocks = [
-        (b, attrs.evolve(known, groups=_groups_without_code(known.groups))) for b, known in program.blocks.items()
-    ]
+    blocks = [(b, _block_without_code(known)) for b, known in program.blocks.items()]
     module = Module(program.module.functions, program.module.entry)
     return tuple(reversed(blocks)), module, tuple(map(_launch_without_code, program.launches))
 
 
-def _groups_without_code(groups: Mapping[int, GroupKernels]) -> dict[int, GroupKernels]:
-    """Groups without their kernels' TIR. The host computes none of operators that only this process has."""
-    return {
-        at: attrs.evolve(
-            group,
-            launches=tuple(map(_launch_without_code, group.launches)),
-            calls=None if any(not lookup(call.operator).is_builtin for _, call in group.calls or ()) else group.calls,
-        )
-        for at, group in groups.items()
-    }
+def _block_without_code(block: HostBlock) -> HostBlock:
+    regions = {at: Region(region.end, _group_without_code(region.kernels)) for at, region in block.regions.items()}
+    return attrs.evolve(
+        block, groups={at: _group_without_code(group) for at, group in block.groups.items()}, regions=regions
+    )
+
+
+def _group_without_code(group: GroupKernels) -> GroupKernels:
+    """A group without its kernels' TIR. The host computes none of operators that only this process has."""
+    own = any(not lookup(call.operator).is_builtin for _, call in group.calls or ())
+    launches = tuple(map(_launch_without_code, group.launches))
+    return attrs.evolve(group, launches=launches, calls=None if own else group.calls)
 
 
 def _launch_without_code(launch: Launch) -> Launch:

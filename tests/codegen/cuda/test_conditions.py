@@ -17,6 +17,8 @@ from relay.codegen.cuda.driver import use_toolchain
 from relay.codegen.cuda.program import kernels_of
 from relay.codegen.cuda.target import ARCHITECTURES
 
+pytestmark = pytest.mark.usefixtures("separate_kernels")
+
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)

@@ -47,6 +47,7 @@ def network(x: Any, w: Any, b: Any) -> Any:
 SQUARE = normal(37, 70), normal(70, 75) * np.float32(0.1), normal(75)
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 def test_each_rule_on_the_processor() -> None:
     found, program = run_emulated(network, SQUARE)
@@ -55,6 +56,7 @@ def test_each_rule_on_the_processor() -> None:
     assert_agree(found, network.interpret(*SQUARE), rtol=1e-5, atol=5e-6)
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 @pytest.mark.parametrize("barrier", range(2))
 def test_missing_barriers_are_noticed(barrier: int) -> None:
@@ -218,6 +220,7 @@ def scattered(table: Any, rows: Any, key: Any) -> Any:
     return (relay.take(table, rows, axis=0) ** 2).sum() + relay.random.normal(key, (70,)).sum()
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 def test_independent_rounds_of_loops_are_threads() -> None:
     """Scatters add in the order of the processor, bit by bit: rows one after another, columns side by side."""
@@ -232,6 +235,7 @@ def test_independent_rounds_of_loops_are_threads() -> None:
     assert {launch.threads for launch in program.host.launches} == {64, 32}
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 @pytest.mark.parametrize(
     ("shapes", "size"), [(((130, 20), (20, 129)), 128), (((70, 9), (9, 65)), 64), (((9, 33), (33, 12)), 32)]
@@ -251,6 +255,7 @@ def test_tiles_of_products(shapes: Any, size: int, monkeypatch: pytest.MonkeyPat
         assert all(exceeded_resource(r, 256, DEFAULT) is None and r.registers <= 128 for r in made.resources.values())
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 def test_reductions_whose_order_matters_stay_in_order() -> None:
     """Integer powers go through the bits of the exponent; `all`, maxima and sums are computed in parts."""
@@ -265,6 +270,7 @@ def test_reductions_whose_order_matters_stay_in_order() -> None:
     assert sum(rule == "block_reduction" for rule in rules_.values()) == 4
 
 
+@pytest.mark.usefixtures("separate_kernels")
 @needs_compiler
 def test_operands_are_kept_for_groups_behind_branches() -> None:
     """A group runs with its last member, perhaps behind a branch that is the last to read an operand by itself."""

@@ -282,6 +282,7 @@ def test_machines_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         relay.device_put(X, "cuda:7")
 
 
+@pytest.mark.usefixtures("separate_kernels")
 def test_calls_as_graphs(driver: EmulatedDriver) -> None:
     @relay
     def repeated(x, rounds):
@@ -301,6 +302,7 @@ def test_calls_as_graphs(driver: EmulatedDriver) -> None:
     assert_agree(repeated(relay.device_put(X), 3), repeated.interpret(X, 3), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("separate_kernels")
 def test_numbers_of_a_graph_keep_their_memory(driver: EmulatedDriver) -> None:
     """Numbers that the host uploads while a graph is made are not where its kernels compute."""
 
@@ -317,6 +319,7 @@ def test_numbers_of_a_graph_keep_their_memory(driver: EmulatedDriver) -> None:
     assert driver.calls["cuGraphLaunch"] == 4
 
 
+@pytest.mark.usefixtures("separate_kernels")
 def test_what_the_host_has_to_read_is_no_graph(driver: EmulatedDriver) -> None:
     @relay
     def checked(x):
@@ -333,6 +336,7 @@ def test_what_the_host_has_to_read_is_no_graph(driver: EmulatedDriver) -> None:
     assert not driver.calls["cuGraphLaunch"]
 
 
+@pytest.mark.usefixtures("separate_kernels")
 def test_profile(driver: EmulatedDriver) -> None:
     @relay
     def powers(x):

@@ -16,6 +16,8 @@ from relay.codegen.cuda.program import kernels_of
 from relay.codegen.cuda.target import ARCHITECTURES
 from relay.ir.types import BaseType
 
+pytestmark = pytest.mark.usefixtures("separate_kernels")
+
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 RANDOM = np.random.default_rng(0)

@@ -207,6 +207,18 @@ inline void mma(float* c, const unsigned int* a, unsigned int b0, unsigned int b
   wait_for_warp();
 }
 
+// The word that another lane of the warp has; all lanes take part.
+template <typename Number>
+inline Number exchange(Number value, int distance) {
+  int lane = current->id.x % warp;
+  memcpy(words[lane], &value, sizeof value);
+  wait_for_warp();
+  Number other;
+  memcpy(&other, words[lane ^ distance], sizeof other);
+  wait_for_warp();
+  return other;
+}
+
 inline float from_float16(unsigned int bits) {
   unsigned short word = bits;
   _Float16 number;
@@ -217,6 +229,12 @@ inline float from_float16(unsigned int bits) {
 inline float from_bfloat16(unsigned int bits) { return __int_as_float(bits << 16); }
 
 }  // namespace emulation
+
+template <typename Number>
+inline Number __shfl_xor_sync(unsigned int lanes, Number value, int distance) {
+  if (lanes != 0xffffffffu) emulation::fault = "an exchange that not all lanes take part in";
+  return emulation::exchange(value, distance);
+}
 
 inline void relay_fragment(unsigned int* f, const void* row) { emulation::fragment(f, row, false); }
 inline void relay_fragment_turned(unsigned int* f, const void* row) { emulation::fragment(f, row, true); }

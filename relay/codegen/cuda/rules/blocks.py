@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from relay.codegen.cuda.rules.attention import Attention
     from relay.codegen.cuda.rules.recomputation import Recomputation
 
+THREADS = 256
+"""The threads of a block: eight warps, of which several blocks fit each multiprocessor."""
+
+ONE_BLOCK = 512
+"""The threads of a block that computes everything: what one multiprocessor has to hide the latency of memory with,
+and 128 registers for each."""
+
 Fused: TypeAlias = "Attention | Recomputation"
 """A stage with the products that it reads and that are fused into its kernel."""
 
@@ -36,13 +43,14 @@ class Blocks:
 
 @attrs.define(eq=False)
 class StageSubject:
-    """A stage that is kept in memory, or whose epilogue is, perhaps with the products that it reads. `made` are its
-    kernels, once a rule has made them."""
+    """A stage that is kept in memory, or whose epilogue is, perhaps with the products that it reads. Its kernels
+    have `threads` in a block; `made` are they, once a rule has made them."""
 
     op: Any
     stage: Stage | None  # None for a te.extern
     epilogue: Epilogue | None = None
     fused: Fused | None = None
+    threads: int = THREADS
     made: list[Blocks] = attrs.field(factory=list)
 
     def __str__(self) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention_kernel import match_attention
 from relay.codegen.cuda.rules.blocks import (
+    ONE_BLOCK,
+    THREADS,
     Blocks,
     Fused,
     StageSubject,
@@ -33,15 +35,13 @@ from relay.codegen.cuda.rules.recomputation_kernel import match_recomputation
 from relay.codegen.cuda.rules.reductions import Accumulators, assign, is_associative
 from relay.codegen.cuda.rules.tensor_cores import match_tensor_product
 from relay.codegen.cuda.rules.tiled_products import match_tiled_product
+from relay.codegen.cuda.rules.warp_reductions import match_warp_reduction
 from relay.codegen.kernels.emission import Emission
 from relay.codegen.kernels.loops import cast, loop, nested_loops, number, unravel_index
 from relay.codegen.kernels.reduction.reductions import combine_elements
 from relay.codegen.kernels.rules import Plan, Rule, Table
 from relay.codegen.kernels.stage import Stage, is_compute, stage_of, volume
 from relay.codegen.tvm.tir import Expression, Statement, tirx
-
-THREADS = 256
-"""The threads of a block: eight warps, of which several blocks fit each multiprocessor."""
 
 LONG = 64
 """Reduced elements from which a block of threads for each result is faster than a thread."""
@@ -50,13 +50,17 @@ SERIAL = 4096
 """Results from which there are threads enough if each has a result of its own."""
 
 
-def schedule(e: Emission, op: Any, epilogue: Epilogue | None = None, fused: Fused | None = None) -> list[Blocks]:
+def schedule(
+    e: Emission, op: Any, epilogue: Epilogue | None = None, fused: Fused | None = None, one_block: bool = False
+) -> list[Blocks]:
     """The kernels of a stage, one after another, of a product with its epilogue, or of a stage with the products that
-    are `fused` into it; none if there is nothing to compute."""
+    are `fused` into it; none if there is nothing to compute. `one_block`: for a block of threads that computes all."""
     subject = StageSubject(op, stage_of(op) if is_compute(op) else None, epilogue, fused)
     if subject.stage is not None and is_below(volume(subject.stage.extents), 1):
         return []
-    RULES.emit(e, subject)
+    if one_block:
+        subject.threads = ONE_BLOCK
+    (ONE_BLOCK_RULES if one_block else RULES).emit(e, subject)
     return subject.made
 
 
@@ -64,7 +68,7 @@ def schedule(e: Emission, op: Any, epilogue: Epilogue | None = None, fused: Fuse
 
 
 def _thread_per_element(
-    e: Emission, stage: Stage, element: Callable[[list[Expression]], Sequence[Statement]], threads: int = THREADS
+    e: Emission, stage: Stage, element: Callable[[list[Expression]], Sequence[Statement]], threads: int
 ) -> Blocks:
     """A thread for each element of a stage's space."""
     count = volume(stage.extents)
@@ -87,7 +91,9 @@ def _match_elements(e: Emission, subject: StageSubject) -> Plan | None:
         bodies = [e.body_at(body, stage.op.axis, indices) for body in stage.op.body]
         return store(e, stage, indices, bodies)
 
-    return plan_of("a thread for each element", subject, lambda: _thread_per_element(e, stage, element))
+    return plan_of(
+        "a thread for each element", subject, lambda: _thread_per_element(e, stage, element, subject.threads)
+    )
 
 
 def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
@@ -101,7 +107,7 @@ def _match_thread_each(e: Emission, subject: StageSubject) -> Plan | None:
         steps = nested_loops(stage.reduced, e.index, lambda steps: sums.step(indices, steps))
         return [*sums.declared, *sums.clear(), *steps, *store(e, stage, indices, sums.values)]
 
-    return plan_of("a thread for each result", subject, lambda: _thread_per_element(e, stage, element))
+    return plan_of("a thread for each result", subject, lambda: _thread_per_element(e, stage, element, subject.threads))
 
 
 def _match_block_each(e: Emission, subject: StageSubject) -> Plan | None:
@@ -161,13 +167,13 @@ def _match_statement(e: Emission, subject: StageSubject) -> Plan | None:
     reason = "the operator's own loops" + (": one thread" if single else ", those with independent rounds on threads")
 
     def emit() -> list[Statement]:
-        subject.made = [_statement(e, subject.op, nest) for nest in found]
+        subject.made = [_statement(e, subject.op, nest, subject.threads) for nest in found]
         return [statement for made in subject.made for statement in made.statements]
 
     return Plan(reason, emit)
 
 
-def _statement(e: Emission, op: Any, nest: Nest) -> Blocks:
+def _statement(e: Emission, op: Any, nest: Nest, threads: int) -> Blocks:
     """A nest of a te.extern."""
     pairs = [(b, e.places[t.op, int(t.value_index)]) for b, t in zip(op.input_placeholders, op.inputs, strict=True)]
     pairs += [(b, e.places[op, n]) for n, b in enumerate(op.output_placeholders)]
@@ -175,7 +181,7 @@ def _statement(e: Emission, op: Any, nest: Nest) -> Blocks:
     thread, block = indices_of_thread()
     if not nest.variables:
         return Blocks([*declared, nest.body], thread, block, 1, 1)
-    count, threads = nest.threads, THREADS
+    count = nest.threads
     if isinstance(count, int):
         threads = min(threads, max(32, -(-count // 32) * 32))
     position = cast(block, e.index) * threads + cast(thread, e.index)
@@ -198,3 +204,13 @@ RULES = Table(
     )
 )
 """The kernels of stages."""
+
+ONE_BLOCK_RULES = Table(
+    (
+        Rule("statement", 50, _match_statement),
+        Rule("warp_reduction", 30, match_warp_reduction),
+        Rule("thread_reduction", 20, _match_thread_each),
+        Rule("elements", 10, _match_elements),
+    )
+)
+"""The steps of one block of threads that computes everything, without barriers within a step."""
