@@ -121,7 +121,7 @@ _Made = TypeVar("_Made")
 
 
 def _counted(group: FusionGroup, operands: Sequence[Atom], sizes: bool, build: Callable[[str, bool], _Made]) -> _Made:
-    """The result of `build` for a dtype of positions, and for whether operators see indices of 64 bits. `sizes`: whether
+    """The result of `build` for a dtype of positions, and for whether operators see indices of 64 bits. With `sizes`
     there are symbolic ones."""
     types = [*map(_type, operands), *(_type(binding.targets[0]) for binding in group.bindings)]
     most = max((n for type_ in types if isinstance(n := product(type_.shape), int)), default=0)

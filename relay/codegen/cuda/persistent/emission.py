@@ -192,7 +192,7 @@ class _Region:
         return loop(-(-count // ONE_BLOCK), "int32", in_round)
 
     def _copy_all(self, values: Sequence[Atom], targets: Sequence[Any]) -> list[Statement]:
-        """The statements of targets := values, at once: a value may be in another one's memory. All threads see them then."""
+        """The statements of targets := values, at once, as a value may be in another one's memory, with a barrier."""
         statements: list[Statement] = []
         sources = [None if isinstance(v, Constant) and is_inlined(v) else self._place(v) for v in values]
         pairs = list(zip(values, sources, targets, strict=True))
