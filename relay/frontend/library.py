@@ -5,6 +5,7 @@
 order__         the places of the keys in ascending (or descending) order, equal ones as they stand: a merge sort
 keys__          the keys of elements
 listed__        the list of what a `for` goes through
+chained__       the elements of all, one after the other
 chosen__        the elements at some places
 sorted_rows__   the numbers of a tensor of rank 1, in order
 best__          the first element with the largest (or smallest) key; best_or__ has a default for a list of nothing
@@ -59,6 +60,12 @@ def keys__(xs, key):
 
 def listed__(xs):
     return [x for x in xs]
+
+def chained__(*parts):
+    found = []
+    for xs in parts:
+        found += [x for x in xs]
+    return found
 
 def chosen__(xs, order):
     return [xs[i] for i in order]

@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 from relay.errors import FrontendError, Source, Span
 from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
+from relay.frontend.analysis.iterators import as_lists_and_loops
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
 from relay.frontend.analysis.second_names import use_first_names
@@ -171,8 +172,10 @@ def _rewrite_library_calls(tree: ast.Module, text: str) -> None:
     """Rewrite what functions of Python's library change in place. Texts without their names are not walked through."""
     if ".at(" in text:
         as_assignments(tree)
-    if "deque" in text or "heap" in text:
+    if "deque" in text or "heap" in text or "insort" in text:
         as_lists(tree)
+    if any(word in text for word in ("yield", "next(", "itertools")):
+        as_lists_and_loops(tree)
     if "defaultdict" in text or "Counter" in text:
         as_dicts(tree)
 

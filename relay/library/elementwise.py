@@ -71,7 +71,7 @@ def invert(x, /):
     return ~x
 
 
-@library_function(np.fmod)
+@library_function(np.fmod, math.fmod)
 def fmod(x1, x2, /):
     """The remainder of x1 / x2, rounded toward 0: it has the sign of x1."""
     if not np.issubdtype((x1 + x2).dtype, np.floating):
@@ -125,9 +125,50 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 @library_function(math.hypot)
-def hypot_of_two(x, y, /):
-    """sqrt(x^2 + y^2)."""
-    return np.hypot(x, y)
+def hypot_of_all(*coordinates):
+    """The root of the sum of squares."""
+    length = 0.0
+    for i, x in enumerate(coordinates):
+        length = np.abs(x + 0.0) if i == 0 else np.hypot(length, x)
+    return length
+
+
+@library_function(math.dist)
+def dist(p, q, /):
+    """The distance of two points."""
+    total = 0.0
+    for a, b in zip(p, q, strict=False):
+        total += (a - b) * (a - b)
+    return np.sqrt(total)
+
+
+@library_function(math.fsum)
+def fsum(seq, /):
+    """The sum, in Kahan's and Neumaier's way, which keeps what is lost when numbers of different sizes are added."""
+    total, lost = 0.0, 0.0
+    for x in seq:
+        following = total + x
+        lost += (total - following) + x if abs(total) >= abs(x) else (x - following) + total
+        total = following
+    return total + lost
+
+
+@library_function(math.exp2)
+def exp2(x, /):
+    """2 to the x."""
+    return np.exp2(x + 0.0)
+
+
+@library_function(math.modf)
+def modf_of_one(x, /):
+    """The part behind the point, and the one before it, both with the sign of x."""
+    return np.modf(x)
+
+
+@library_function(math.isclose)
+def isclose(a, b, *, rel_tol=1e-09, abs_tol=0.0):
+    """True if two numbers differ by little, by the larger one's measure."""
+    return a == b or abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)
 
 
 @library_function(np.divmod)

@@ -27,12 +27,65 @@ def lcm(x1, x2, /):
 
 
 @library_function(math.gcd)
-def gcd_of_two(a, b, /):
-    """The greatest common divisor of two integers."""
-    return np.gcd(a, b)
+def gcd_of_all(*integers):
+    """The greatest common divisor of integers; 0 of none."""
+    found = 0
+    for n in integers:
+        found = np.gcd(found, n)
+    return found
 
 
 @library_function(math.lcm)
-def lcm_of_two(a, b, /):
-    """The least common multiple of two integers."""
-    return np.lcm(a, b)
+def lcm_of_all(*integers):
+    """The least common multiple of integers; 1 of none."""
+    found = 1
+    for n in integers:
+        found = np.lcm(found, n)
+    return found
+
+
+@library_function(math.factorial)
+def factorial(n, /):
+    """n * (n - 1) * .. * 1."""
+    assert n >= 0, "math.factorial needs a number that is not negative"
+    product = 1
+    for i in range(2, n + 1):
+        product *= i
+    return product
+
+
+@library_function(math.perm)
+def perm(n, k=None, /):
+    """The number of ways to arrange k of n things, n!/(n - k)!."""
+    assert n >= 0, "math.perm needs numbers that are not negative"
+    count = n if k is None else k
+    assert count >= 0, "math.perm needs numbers that are not negative"
+    product = 1
+    for i in range(count):
+        product *= n - i
+    return product
+
+
+@library_function(math.comb)
+def comb(n, k, /):
+    """The number of ways to choose k of n things, n!/(k! (n - k)!)."""
+    assert n >= 0 and k >= 0, "math.comb needs numbers that are not negative"
+    count = min(k, n - k)
+    found = 1 if k <= n else 0
+    for i in range(max(count, 0)):
+        found = found * (n - i) // (i + 1)
+    return found
+
+
+@library_function(math.isqrt)
+def isqrt(n, /):
+    """The root, rounded down, by Newton's method from above."""
+    assert n >= 0, "math.isqrt needs a number that is not negative"
+    if n < 2:
+        return n
+    root = n // 2 + 1
+    following = (root + n // root) // 2
+    while following < root:
+        root = following
+        following = (root + n // root) // 2
+    return root

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agreement import assert_modes_agree, assert_modes_raise, modes
+from agreement import assert_modes_agree, assert_modes_raise, modes, same
 
 import relay as rl
 from relay import relay
@@ -17,19 +17,6 @@ from relay.errors import ExecutionError, FrontendError, TypeCheckError
 pytestmark = pytest.mark.usefixtures("low_effort")
 
 X = np.arange(1.0, 5.0)
-
-
-def same(f, *arguments, **keywords):
-    """The result, which is the same interpreted, compiled, and as Python computes it."""
-    compiled, interpreted = f(*arguments, **keywords), f.interpret(*arguments, **keywords)
-    with rl.as_python():
-        expected = f(*arguments, **keywords)
-    for found in (compiled, interpreted):
-        leaves, wanted = rl.tree.leaves(found), rl.tree.leaves(expected)
-        assert len(leaves) == len(wanted)
-        for a, b in zip(leaves, wanted, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-6)
-    return compiled
 
 
 # ---- errors that programs raise

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import relay as rl
 from relay.testing.agreement import (
     RELATIVE,
     ROUNDING,
@@ -79,3 +80,16 @@ def assert_as_python(function: Any, program: Callable[..., Any], arguments: tupl
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             assert one == (other if isinstance(other, str) else pytest.approx(other)), (program.__name__, arguments)
+
+
+def same(f, *arguments, **keywords):
+    """The result, which is the same interpreted, compiled, and as Python computes it."""
+    compiled, interpreted = f(*arguments, **keywords), f.interpret(*arguments, **keywords)
+    with rl.as_python():
+        expected = f(*arguments, **keywords)
+    for found in (compiled, interpreted):
+        leaves, wanted = rl.tree.leaves(found), rl.tree.leaves(expected)
+        assert len(leaves) == len(wanted)
+        for a, b in zip(leaves, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+    return compiled

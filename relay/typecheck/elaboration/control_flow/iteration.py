@@ -40,12 +40,13 @@ from relay.typecheck.elaboration.control_flow.chosen_rounds import with_chosen_r
 from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined, rename
 from relay.typecheck.elaboration.control_flow.loops import LoopState, elaborate_round
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items, tables
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_items
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.atoms import atom_entity, describe, handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.members.subscripts import index
 from relay.typecheck.elaboration.restarts import NeverRuns
 from relay.typecheck.elaboration.values import data_iteration, range_numbers, texts
@@ -71,7 +72,7 @@ def elaborate_for(
     checker.rounds.enter(node)
     iterable = _configured(checker, node, atom_entity(context, node.iterable))
     iterable = optionals.content(checker, out, iterable, describe(node.iterable), node.span)
-    iterable = tables.iterated(checker, out, iterable, node.span)
+    iterable = iterated(checker, out, iterable, node.span)
     if isinstance(iterable, DynamicValue):
         iterable = expand(checker, out, iterable, node.span)
     if isinstance(iterable, DynamicValue) and data_iteration.list_constructors(iterable) is not None:

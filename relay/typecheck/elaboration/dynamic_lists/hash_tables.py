@@ -32,6 +32,7 @@ from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.library import overload_calls
 from relay.typecheck.elaboration.library.library_calls import list_elements, written_in_place
 from relay.typecheck.elaboration.library.overloads import Call, LibraryFunction, Rule, implements
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.values import records, texts
 from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand, settle
@@ -180,7 +181,7 @@ def set_of(checker: Checker, out: TypedBlockBuilder, elements: AbstractValue, sp
         for item in elements.items:
             made = call_function(checker, out, "with_element", [made, item], span)
         return made
-    xs = _listed(checker, out, tables.iterated(checker, out, elements, span), span)
+    xs = _listed(checker, out, iterated(checker, out, elements, span), span)
     return call_function(checker, out, "with_elements", [made, xs], span)
 
 
@@ -298,7 +299,7 @@ def _counted(call: Call, table: AbstractValue, elements: AbstractValue, /) -> Ab
     if tables.is_dict(elements) or (isinstance(elements, Tuple) and elements.form and elements.form.cls is dict):
         help = "write a loop: `for k, n in other.items(): c[k] += n`"
         raise TypeCheckError("a Counter is updated by elements, found a dict", span, help=help)
-    xs = _listed(checker, out, tables.iterated(checker, out, elements, span, in_any_order=True), span)
+    xs = _listed(checker, out, iterated(checker, out, elements, span, in_any_order=True), span)
     return call_function(checker, out, "counted", [table, xs], span)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Sequence
 
@@ -39,7 +40,7 @@ from relay.typecheck.elaboration.library import (
     overload_calls,
     overloads,
 )
-from relay.typecheck.elaboration.members import object_methods
+from relay.typecheck.elaboration.members import enumerations, object_methods
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.value_attributes import call_method
 from relay.typecheck.elaboration.values import bound_methods, data, special_methods
@@ -115,6 +116,8 @@ def apply(
             issubclass(cls, np.generic) and (found_base := base_of_dtype(cls)) is not None
         ):
             return cast(checker, out, found_base, arguments, keywords, span)
+        case PythonObject(enum.EnumMeta() as members) if len(arguments) == 1 and not keywords:
+            return enumerations.member_of_value(members, arguments[0], span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return construct(checker, out, cls, arguments, keywords, span)
         case PythonObject(type() as cls) if is_record_class(cls):

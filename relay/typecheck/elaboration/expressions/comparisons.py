@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.operators import bool_value
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_text
@@ -105,6 +106,7 @@ def contains(
     item, container = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in arguments)
     if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
         return own
+    container = iterated(checker, out, container, span, in_any_order=True)
     match container:
         case PythonObject(str(text)) if isinstance(item, PythonObject) and isinstance(item.value, str):
             return bool_value(item.value in text, span)

@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.library.library_calls import as_sequence
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members import object_methods
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, texts
@@ -117,7 +118,7 @@ def _unpack(
 def _spread_items(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    arguments = [tables.iterated(checker, out, a, span) for a in arguments]
+    arguments = [iterated(checker, out, a, span) for a in arguments]
     grows = any(map(dynamic_lists.is_growing, arguments))
     arguments = [
         a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 
 from relay.errors import TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding, OpCall
@@ -24,7 +25,7 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.control_flow import trip_counts
 from relay.typecheck.elaboration.control_flow.optionals import may_be_none
 from relay.typecheck.elaboration.diagnostics.descriptions import kind_of
-from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions, tables
+from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_positions, list_reductions
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import dtype_promotion, intrinsics
 from relay.typecheck.elaboration.expressions.conditions import require_bool
@@ -33,6 +34,7 @@ from relay.typecheck.elaboration.library import ordering
 from relay.typecheck.elaboration.library.library_calls import as_sequence, list_elements
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.members.value_attributes import attribute
 from relay.typecheck.elaboration.values import range_numbers, records, sizes, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_string_of_run
@@ -54,7 +56,7 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
         return PythonNumber(len(entity.items), span)
     if isinstance(entity, DynamicValue) and dynamic_lists.is_growing(entity):
         return list_positions.length(checker, out, entity, span)
-    if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset):
+    if isinstance(entity, PythonObject) and isinstance(entity.value, str | frozenset | enum.EnumMeta):
         return PythonNumber(len(entity.value), span)
     if is_string_of_run(entity):
         return texts.length(checker, out, entity, span)
@@ -119,7 +121,7 @@ def _zip(call: Call, *iterables: AbstractValue, strict: AbstractValue | None = N
 def _iterated(call: Call, iterable: AbstractValue) -> AbstractValue:
     """The iterable; of a run-time string, the list of its characters, of a hash table, that of its keys."""
     checker, out, span = call.site
-    iterable = tables.iterated(checker, out, iterable, span)
+    iterable = iterated(checker, out, iterable, span)
     return texts.characters(checker, out, iterable, span) if is_string_of_run(iterable) else iterable
 
 
@@ -251,7 +253,7 @@ def _total(call: Call, xs: AbstractValue) -> AbstractValue:
 @implements(builtins.tuple)
 def _tuple(call: Call, iterable: AbstractValue, /) -> AbstractValue:
     checker, out, span = call.site
-    iterable = tables.iterated(checker, out, iterable, span)
+    iterable = iterated(checker, out, iterable, span)
     only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     found = elements(checker, out, only, span)
     if found is None:
@@ -268,7 +270,7 @@ def _list(call: Call, iterable: AbstractValue | None = None, /) -> AbstractValue
         return Tuple((), Form(list))
     if is_string_of_run(iterable):
         return texts.characters(checker, out, iterable, span)
-    iterable = tables.iterated(checker, out, iterable, span)
+    iterable = iterated(checker, out, iterable, span)
     only = expand(checker, out, iterable, span) if isinstance(iterable, DynamicValue) else iterable
     if dynamic_lists.is_growing(only):
         return only

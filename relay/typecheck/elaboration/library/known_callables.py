@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 
@@ -62,8 +61,6 @@ _INSTEAD: dict[object, str] = {
     builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
     builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",
-    builtins.iter: "write a `for`",
-    builtins.next: "write a `for`",
     builtins.input: "pass the input as an argument",
     builtins.open: "pass the input as an argument",
     builtins.complex: "use real numbers",
@@ -84,8 +81,6 @@ _INSTEAD: dict[object, str] = {
     np.vectorize: "operators are elementwise; of rows, relay.vmap(f)(x)",
     np.einsum_path: "relay.einsum chooses the order itself",
     math.remainder: "the sign of `x % y` is that of y; IEEE's is x - y * relay.round(x / y)",
-    functools.partial: "write a lambda: `lambda v: f(v, k=x)`",
-    functools.reduce: "write a loop: `for x in xs: total = f(total, x)`",
     builtins.setattr: "build a new value with relay.replace",
 }
 

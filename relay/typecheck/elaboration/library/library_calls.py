@@ -21,7 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Zip,
 )
 from relay.typecheck.elaboration.checker import Checker
-from relay.typecheck.elaboration.dynamic_lists import tables
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.values import texts
 from relay.typecheck.elaboration.values.data import is_string_of_run
 from relay.typecheck.elaboration.values.expansion import expand
@@ -83,7 +83,7 @@ def as_sequence(
 ) -> AbstractValue:
     """The argument of a function of all elements: a tensor, a tuple or a list. `in_any_order`: the result does not
     depend on it, so that it may be a set."""
-    entity = tables.iterated(checker, out, entity, span, in_any_order)
+    entity = iterated(checker, out, entity, span, in_any_order)
     if isinstance(entity, Range | Zip | Progression):
         return list_elements(checker, out, entity, span)
     if is_string_of_run(entity):

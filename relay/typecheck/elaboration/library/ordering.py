@@ -41,13 +41,13 @@ from relay.typecheck.elaboration.dynamic_lists import (
     list_items,
     list_methods,
     list_positions,
-    tables,
 )
 from relay.typecheck.elaboration.expressions import comparisons, operators
 from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.library.library_calls import call_library, library_function, list_elements
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
+from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.objects import object_entity
@@ -144,7 +144,7 @@ def sort_elements(
     span: Span | None,
 ) -> AbstractValue:
     """`sorted(xs, key=key, reverse=reverse)`: equal elements stay in their order."""
-    xs = tables.iterated(checker, out, xs, span, in_any_order=key is None)
+    xs = iterated(checker, out, xs, span, in_any_order=key is None)
     xs = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if isinstance(xs, DynamicValue) and key is None and (type_ := tensor_type(xs)) is not None:
         if type_.rank != 1:
@@ -242,7 +242,7 @@ def keyed_extremum(
     """`max` and `min` by a key, of tuples, and with a default; None for all others."""
     name = "max" if largest else "min"
     whole: AbstractValue = arguments[0] if len(arguments) == 1 else Tuple(tuple(arguments))
-    whole = tables.iterated(checker, out, whole, span, in_any_order="key" not in options)
+    whole = iterated(checker, out, whole, span, in_any_order="key" not in options)
     whole = expand(checker, out, whole, span) if isinstance(whole, DynamicValue) else whole
     if checker.is_open(whole):
         raise SchemeOnly(span, f"the argument of {name}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -10,7 +12,8 @@ import attrs
 import numpy as np
 
 from relay.errors import Span, TypeCheckError
-from relay.ir.types import BaseClass, BaseType, Kind, TensorType, prune, scalar
+from relay.ir.partial_calls import PartialCall
+from relay.ir.types import BaseClass, BaseType, Form, Kind, TensorType, prune, scalar
 from relay.operator import lookup
 from relay.support.foreign_names import ARGUMENT_ADVICE
 from relay.typecheck.elaboration.abstract_values import (
@@ -36,7 +39,7 @@ from relay.typecheck.elaboration.expressions.attributes import normalize_attribu
 from relay.typecheck.elaboration.expressions.whole_numbers import is_integer, whole_number
 from relay.typecheck.elaboration.library import ordering
 from relay.typecheck.elaboration.library.creation import array, tuple_items
-from relay.typecheck.elaboration.library.library_calls import as_sequence
+from relay.typecheck.elaboration.library.library_calls import as_sequence, call_library, list_elements
 from relay.typecheck.elaboration.library.overloads import Call, Rule, implements
 from relay.typecheck.elaboration.members.elements import elements
 from relay.typecheck.elaboration.members.subscripts import index, ranked_type
@@ -301,3 +304,48 @@ implements(np.reciprocal)(_of_floats("reciprocal", "reciprocal", "it is 0 for mo
 @implements(builtins.isinstance)
 def _isinstance(call: Call, obj: AbstractValue, class_or_tuple: AbstractValue, /) -> AbstractValue:
     return comparisons.is_instance(call.checker, call.out, [obj, class_or_tuple], call.span)
+
+
+# ---- iterators and partial calls
+
+
+@implements(itertools.chain)
+def _chain(call: Call, *iterables: AbstractValue) -> AbstractValue:
+    """The elements of all, one iterable after the other. It is a rule, as the class has functions of its own."""
+    return call_library(call.checker, call.out, "chained__", iterables, call.span)
+
+
+@implements(itertools.count)
+def _count(call: Call, start: AbstractValue | None = None, step: AbstractValue | None = None) -> AbstractValue:
+    """The numbers from one on, for a zip, which ends with another iterable."""
+    number = PythonNumber(1) if step is None else step
+    if not isinstance(number, Number) or not isinstance(number.specialize(), int):
+        help = "count the rounds, and compute it of the number: `start + i * step`"
+        raise TypeCheckError("the step of itertools.count must be an integer that is known", call.span, help=help)
+    return Range(PythonNumber(0, call.span) if start is None else start, PythonObject(None), int(number.specialize()))
+
+
+@implements(itertools.islice)
+def _islice(call: Call, iterable: AbstractValue, /, *bounds: AbstractValue) -> AbstractValue:
+    """Some of the elements: those before an end, or from a start on before an end, in steps."""
+    checker, out, span = call.site
+    if not 1 <= len(bounds) <= 3:
+        raise TypeCheckError(f"itertools.islice takes 2 to 4 arguments, found {1 + len(bounds)}", span)
+    start, stop, step = (None, *bounds, None) if len(bounds) == 1 else (*bounds, None)[:3]
+    if isinstance(iterable, Range) and isinstance(iterable.stop, PythonObject):
+        if ordering.is_none(stop):
+            raise TypeCheckError("this has no end", span, help="give islice the number of elements")
+        assert stop is not None
+        wide = PythonNumber(iterable.step, span)
+        end = call.apply("add", iterable.start, call.apply("multiply", stop, wide))
+        iterable = Range(iterable.start, end, iterable.step)
+    item = SliceItem(*(None if bound is None or ordering.is_none(bound) else bound for bound in (start, stop, step)))
+    return index(checker, out, list_elements(checker, out, iterable, span), [item], span)
+
+
+@implements(functools.partial)
+def _partial(call: Call, func: AbstractValue, /, *args: AbstractValue, **keywords: AbstractValue) -> AbstractValue:
+    """A function with some of its arguments."""
+    form = Form(dict, tuple(name for name, _ in call.keywords))
+    parts = func, Tuple(args), Tuple(tuple(value for _, value in call.keywords), form)
+    return Tuple(parts, Form(PartialCall, ("func", "args", "keywords")))

@@ -7,6 +7,7 @@ higher rank gathers, None adds an axis.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 import attrs
@@ -39,7 +40,7 @@ from relay.typecheck.elaboration.dynamic_shapes import masks, slice_windows, sli
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.library import overload_calls, overloads
 from relay.typecheck.elaboration.library.overloads import Call, Overload, implements
-from relay.typecheck.elaboration.members import index_arrays
+from relay.typecheck.elaboration.members import enumerations, index_arrays
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.values import special_methods
 from relay.typecheck.elaboration.values.axis_names import names_of, with_names
@@ -75,6 +76,10 @@ def index(
     """`entity[items]`, by the overloads of `__getitem__` of its class."""
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
+    if isinstance(entity, PythonObject) and isinstance(entity.value, enum.EnumMeta) and len(items) == 1:
+        (name,) = items
+        if not isinstance(name, SliceItem):
+            return enumerations.member_of_name(entity.value, name, span)
     items = as_indices(entity, items, span)
     if isinstance(entity, Places):
         return Places(entity.value, tuple(items)) if entity.items is None else _refuse_second(span)

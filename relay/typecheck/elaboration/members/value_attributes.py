@@ -73,6 +73,8 @@ def attribute(
             return PythonObject(cls.__members__[name])
         case PythonObject(enum.Enum() as member) if name in ("name", "value"):
             return object_entity(getattr(member, name), span)
+        case PythonObject(type() as cls) if overloads.method(cls, name):
+            return object_entity(getattr(cls, name), span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return data.class_attribute(cls, name, span)
         case PythonObject(type() as cls) if (own := records.of_class(cls, name, span)) is not None:

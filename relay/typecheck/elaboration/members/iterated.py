@@ -1,0 +1,40 @@
+"""The values that loops go through where Python asks an object for its elements: of hash tables the keys, of classes of
+enumerations the members, of objects what their `__iter__` gives."""
+
+from __future__ import annotations
+
+import enum
+
+from relay.errors import Span
+from relay.ir.types import Form
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    DynamicValue,
+    PythonObject,
+    Tuple,
+    TypedBlockBuilder,
+)
+from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.dynamic_lists import tables
+from relay.typecheck.elaboration.members.enumerations import all_members
+from relay.typecheck.elaboration.values import data, special_methods
+from relay.typecheck.elaboration.values.expansion import expand
+
+
+def iterated(
+    checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None, in_any_order: bool = False
+) -> AbstractValue:
+    """The value that a loop goes through. Raises TypeCheckError for a set, unless the elements may come in any
+    order."""
+    if isinstance(entity, PythonObject):
+        if isinstance(entity.value, enum.EnumMeta):
+            return Tuple(tuple(map(PythonObject, all_members(entity.value))), Form(list))
+        return entity
+    if isinstance(entity, DynamicValue) and data.data_type(entity) is None:
+        entity = expand(checker, out, entity, span)
+    if isinstance(entity, Tuple) and (entity.form is None or tables.kind(entity.form.cls) is not None):
+        return tables.iterated(checker, out, entity, span, in_any_order)
+    if isinstance(entity, Tuple) or (isinstance(entity, DynamicValue) and data.data_type(entity) is not None):
+        own = special_methods.call(checker, out, "__iter__", entity, (), span)
+        return entity if own is None else iterated(checker, out, own, span, in_any_order)
+    return entity

@@ -1,0 +1,289 @@
+"""Generators, iterators and the functions of Python's library that make them, as users write them."""
+
+from __future__ import annotations
+
+import bisect
+import enum
+import functools
+import heapq
+import itertools
+import math
+import operator
+from collections import deque
+
+import numpy as np
+import pytest
+from agreement import same
+
+import relay as rl
+from relay import relay
+from relay.errors import FrontendError, TypeCheckError
+
+pytestmark = pytest.mark.usefixtures("low_effort")
+
+XS = [3.0, 1.0, 2.0]
+
+
+# ---- generators and objects that are gone through
+
+
+def powers(x, n):
+    """1, x, x * x, .."""
+    power = 1.0
+    for _ in range(n):
+        yield power
+        power *= x
+
+
+def below(x, limit):
+    while True:
+        if x > limit:
+            return
+        yield x
+        x = x * 2.0
+
+
+class Bag:
+    def __init__(self, xs):
+        self.xs = xs
+
+    def __iter__(self):
+        for x in self.xs:
+            yield x * 2.0
+        yield 1.0
+
+
+class Plain(Bag):
+    def __iter__(self):
+        return iter(self.xs)
+
+
+def nested(x, depth):
+    if depth == 0:
+        yield x
+    else:
+        yield from nested(x * 2.0, depth - 1)
+        yield from nested(x + 1.0, depth - 1)
+
+
+@relay
+def generated(x, n):
+    total = 0.0
+    for power in powers(x, n):
+        total += power
+    return total, sum(powers(x, 3)), [p * 2.0 for p in below(x, 20.0)], list(nested(x, 2))
+
+
+@relay
+def gone_through(x):
+    total = 0.0
+    for v in Bag([x, 2.0 * x]):
+        total += v
+    plain = Plain([x, 2.0 * x])
+    return total, sum(Bag([x])), max(plain), [v + 1.0 for v in plain], list(enumerate(plain)), 2.0 * x in plain
+
+
+def test_generators_and_objects() -> None:
+    same(generated, 3.0, 4)
+    same(gone_through, 3.0)
+    gradient = rl.grad(lambda x: generated(x, 4)[0])(3.0)
+    np.testing.assert_allclose(gradient, 1.0 + 2.0 * 3.0 + 3.0 * 9.0)
+
+
+def test_generators_without_end_or_with_output_are_refused() -> None:
+    for body in ("    while True:\n        yield x\n", "    print(x)\n    yield x\n", "    y = yield x\n    yield y\n"):
+        with pytest.raises(FrontendError, match="yield"):
+            rl.from_source(f"def f(x):\n{body}")
+
+
+@relay
+def taken(xs):
+    tokens = iter(xs)
+    first = next(tokens)
+    second, last = next(tokens, -1.0), 0.0
+    for x in tokens:
+        last = x
+    return first - second, last, next(tokens, -5.0), next(iter(xs), 0.0), next((x for x in xs if x > 9.0), -1.0)
+
+
+@relay
+def endless(n):
+    for i in itertools.count(1, 2):
+        if i * i > n:
+            break
+    turns = 0.0
+    for k, x in zip(itertools.count(), XS, strict=False):
+        turns += k * x
+    for x in itertools.cycle(XS):
+        turns += x
+        if turns > 20.0:
+            return i, turns
+
+
+def test_iterators() -> None:
+    same(taken, XS)
+    same(endless, 30)
+
+
+# ---- itertools, functools, bisect and heapq
+
+
+@relay
+def of_itertools(xs):
+    groups = [(k, sum(g)) for k, g in itertools.groupby([1, 1, 2, 3, 3], key=lambda v: v // 2)]
+    return (
+        list(itertools.accumulate(xs)),
+        list(itertools.accumulate(xs, operator.mul, initial=2.0)),
+        list(itertools.chain(xs, [4.0])) + list(itertools.chain.from_iterable([xs, xs])),
+        list(itertools.combinations(range(4), 2)),
+        list(itertools.combinations_with_replacement(xs, 2)),
+        list(itertools.islice(itertools.count(3), 4)) + list(itertools.islice([5, 6, 7], 1, 3)),
+        groups,
+        [b - a for a, b in itertools.pairwise(xs)],
+        list(itertools.permutations(range(3))),
+        list(itertools.product([1, 2], [3, 4])) + list(itertools.product([0, 1], repeat=2)),
+        list(itertools.starmap(lambda a, b: a * b, zip(xs, xs, strict=True))),
+        list(itertools.takewhile(lambda v: v > 2.0, xs)) + list(itertools.dropwhile(lambda v: v > 2.0, xs)),
+        list(itertools.zip_longest(xs, [1.0], fillvalue=0.0)),
+        list(itertools.filterfalse(lambda v: v > 1.5, xs)) + list(itertools.repeat(1.0, 2)),
+        list(itertools.compress(xs, [True, False, True])) + list(itertools.tee(xs)[1]),
+    )
+
+
+def weighted(a, b, x):
+    return a * x + b
+
+
+@relay
+def of_functools(x):
+    f, g = functools.partial(weighted, 2.0), functools.partial(weighted, 2.0, b=1.0)
+    product = functools.reduce(lambda a, b: a * b, [x, 2.0, 4.0])
+    return f(1.0, x), g(x=x), product, functools.reduce(operator.add, [x, 1.0], 5.0), functools.reduce(max, [1.0, x])
+
+
+@relay
+def of_sorted_lists(xs, v):
+    kept = sorted(xs)
+    bisect.insort(kept, v)
+    heap = list(xs)
+    heapq.heapify(heap)
+    least = heapq.heappushpop(heap, 0.0)
+    other = heapq.heapreplace(heap, 7.0)
+    places = bisect.bisect(kept, v), bisect.bisect_left(kept, v), bisect.bisect_right(kept, 9.0)
+    return kept, places, least, other, heapq.heappop(heap), heapq.nlargest(2, xs), heapq.nsmallest(2, xs)
+
+
+WIDTH = 2
+
+
+@relay
+def of_deques(xs):
+    window, means = deque(maxlen=WIDTH), []
+    for x in xs:
+        window.append(x)
+        means.append(sum(window) / len(window))
+    turned = deque([1, 2, 3])
+    turned.rotate(1)
+    turned.appendleft(9)
+    return means, list(window), list(turned), turned.popleft(), turned.pop()
+
+
+@relay
+def of_queues_in_fields(xs):
+    queue = Queue()
+    for x in xs:
+        queue.add(x)
+    return queue.take() + 10.0 * queue.take(), queue.last()
+
+
+class Queue:
+    def __init__(self):
+        self.heap, self.waiting = [], deque()
+        self.waiting = deque()
+
+    def add(self, x):
+        heapq.heappush(self.heap, x)
+        self.waiting.append(x)
+
+    def take(self):
+        return heapq.heappop(self.heap)
+
+    def last(self):
+        return self.waiting.popleft()
+
+
+def test_functions_of_the_library() -> None:
+    same(of_itertools, XS)
+    same(of_functools, 3.0)
+    same(of_sorted_lists, XS, 2.0)
+    same(of_deques, XS)
+    same(of_queues_in_fields, XS)
+    np.testing.assert_allclose(rl.grad(lambda x: of_functools(x)[2])(3.0), 8.0)
+
+
+def test_more_elements_than_an_array_of_numbers_gives() -> None:
+    @relay
+    def of_rows(x):
+        pairs = list(itertools.combinations(x, 2))
+        return sum((a - b) ** 2 for a, b in pairs), list(itertools.accumulate(x))[-1]
+
+    total, last = of_rows(np.array(XS))
+    assert total == 6.0 and last == 6.0
+    np.testing.assert_allclose(rl.grad(lambda x: of_rows(x)[0])(np.array(XS)), [6.0, -6.0, 0.0])
+
+
+# ---- math
+
+
+@relay
+def of_integers(n, k):
+    return (
+        math.comb(n, k), math.perm(n, k), math.perm(n), math.factorial(n), math.gcd(12, 18, n), math.lcm(n, k, 4),
+        math.isqrt(n * n * 7), math.isqrt(n - n), math.comb(k, n), math.gcd(),
+    )  # fmt: skip
+
+
+@relay
+def of_floats(x, y):
+    return (
+        math.hypot(x, y, 1.0), math.hypot(x), math.dist([x, y], [0.0, 1.0]), math.fsum([x, y, x]), math.fmod(x, y),
+        math.modf(x), math.isclose(x, y), math.exp2(x),
+    )  # fmt: skip
+
+
+def test_functions_of_math() -> None:
+    same(of_integers, 5, 3)
+    same(of_floats, 2.5, -1.5)
+
+
+# ---- enumerations
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+    BLUE = 4
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 3
+
+
+@relay
+def of_members(n):
+    total = 0
+    for c in Color:
+        total += c.value * n
+    names = [c.name for c in Color]
+    chosen = Color(2).value * Color["BLUE"].value
+    return total, len(Color), names, chosen, Color(4) is Color.BLUE, [int(v) for v in Level], Level(3) == Level.HIGH
+
+
+def test_enumerations() -> None:
+    same(of_members, 3)
+    with pytest.raises(TypeCheckError, match="7 is no value of Color") as caught:
+        relay(lambda x: x * Color(7).value)(1.0)
+    assert caught.value.help == "it has 1, 2, 4"
+    with pytest.raises(TypeCheckError, match="Color has no member 'PINK'"):
+        relay(lambda x: x * Color["PINK"].value)(1.0)
