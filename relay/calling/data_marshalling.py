@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -23,26 +24,15 @@ from relay.codegen.lowering.layout import (
     RowLayout,
     StackLayout,
     TensorLayout,
-    TupleLayout,
+    has_cells,
     leaves,
 )
-from relay.codegen.runtime.data_plans import Assembly, Plan, Plans, Values, is_fixed
+from relay.codegen.runtime.data_plans import Assembly, Plan, PlannedLists, Plans, Values, is_fixed
 from relay.codegen.runtime.marshalling import reallocate
 from relay.errors import ExecutionError
-from relay.ir.types import INT64, BaseType, DataDefinition
-
-if TYPE_CHECKING:
-    from relay.codegen.runtime.cpu import Program
+from relay.ir.types import DataDefinition
 
 _type_of_array = attrgetter("dtype", "shape")
-
-
-ROWS = "rows"
-"""The mark of a recursive value in the kinds of arguments, followed by its data type."""
-
-LIST_OF_ROWS = "list of rows"
-"""The mark of a list of recursive values whose length does not matter, followed by their data type. Its leaf is the
-list."""
 
 
 class Unpackable(Exception):
@@ -55,7 +45,13 @@ class _Field:
 
     name: str
     column: int
-    layout: TensorLayout | RowLayout
+    layout: TensorLayout | RowLayout | StackLayout
+
+    @property
+    def pool(self) -> Pool:
+        """The pool of the rows that it holds."""
+        assert not isinstance(self.layout, TensorLayout)
+        return self.layout.pool
 
 
 @attrs.frozen(eq=False)
@@ -77,31 +73,38 @@ class _Column:
 
 @attrs.frozen(eq=False)
 class _Constructor:
-    """A constructor: the class of its objects, their pool, the tag, and which fields are rows, and which tensors."""
+    """A constructor: the class of its objects, their pool, the tag, and which fields are rows, which lists of rows,
+    and which tensors."""
 
     cls: type
     pool: Pool
     tag: int
     rows: tuple[_Field, ...]
+    lists: tuple[_Field, ...]
     tensors: tuple[_Field, ...]
 
 
 class PoolFiller:
     """Writer of the pools of a program's arguments.
 
-    `classes(definition)` are the Python classes of a data type's constructors, with their attributes. Raises Unpackable
-    if a field is neither a tensor nor a row, or if a class has rows in several pools.
+    `classes(definition)` are the Python classes of a data type's constructors, with their attributes. With
+    `changes_lists` the program may change elements of lists in fields, so what values share is one. Raises Unpackable
+    if a field is neither a tensor nor a row nor a list of rows, or if a class has rows in several pools.
     """
 
     def __init__(
-        self, pools: Sequence[Pool], classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]]
+        self,
+        pools: Sequence[Pool],
+        classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]],
+        changes_lists: bool,
     ) -> None:
         self._columns = {pool: [_Column.from_layout(leaf) for leaf in pool.leaves()] for pool in pools}
-        self._lists = [pool for pool in pools if _is_list_of_rows(pool)]
+        self._lists = [pool for pool in pools if is_list_of_rows(pool)]
+        self._cells = [pool.element.pool for pool in self._lists if has_cells(pool)]  # type: ignore[union-attr]
         self._constructors: dict[type, _Constructor] = {}
         self._of: dict[Pool, list[_Constructor]] = {}
         for pool in pools:
-            if pool in self._lists:
+            if pool in self._lists or pool in self._cells:
                 continue
             if not isinstance(pool.element, DataLayout) or pool.cells:
                 raise Unpackable
@@ -111,17 +114,21 @@ class PoolFiller:
                 fields = []
                 for name, layout in zip(names, pool.element.fields[tag], strict=True):
                     fields.append(_Field(name, column, _packable_layout(layout)))
-                    column += 1
+                    column += len(list(leaves(layout)))
                 rows = tuple(f for f in fields if isinstance(f.layout, RowLayout))
+                lists = tuple(f for f in fields if isinstance(f.layout, StackLayout))
                 tensors = tuple(f for f in fields if isinstance(f.layout, TensorLayout))
-                found.append(_Constructor(cls, pool, tag, rows, tensors))
+                found.append(_Constructor(cls, pool, tag, rows, lists, tensors))
                 if cls in self._constructors:
                     raise Unpackable
                 self._constructors[cls] = found[-1]
         self._all = list(self._constructors.values())
+        self._may_plan = not (self._cells and changes_lists)
         self._positions = {each.cls: position for position, each in enumerate(self._all)}
         self._plans = Plans(self._plan)
-        self._below = {cls: tuple(f.name for f in each.rows) for cls, each in self._constructors.items()}
+        self._below = {
+            each.cls: (tuple(f.name for f in each.rows), tuple(f.name for f in each.lists)) for each in self._all
+        }
 
     def fill(
         self,
@@ -136,9 +143,8 @@ class PoolFiller:
         None if something is not of the dtype, shape or class that the program is for, or if there are more than `most`
         objects. Raises ExecutionError if memory runs out.
         """
-        elements = [value for values, _ in lists for value in values]
-        values = [*(value for value, _ in roots), *elements]
-        plans = self._plans.find(values)
+        values = [*(value for value, _ in roots), *(value for listed, _ in lists for value in listed)]
+        plans = self._plans.find(values) if self._may_plan else None
         if plans is not None and (most is None or sum(plan.size for plan in plans) <= most):
             return self._assemble(table, roots, lists, plans, values)
         groups: dict[type, list[Any]] = {cls: [] for cls in self._constructors}
@@ -153,36 +159,54 @@ class PoolFiller:
                 count += len(groups[each.cls])
             self._reserve(table, pool, count)
         seen: list[object] = []
+        elements_of = _Elements(self._lists)
         for each in self._constructors.values():
             objects = groups[each.cls]
             if objects:
-                kinds = self._write(table, each, objects, starts, numbers)
+                kinds = self._write(table, each, objects, starts, numbers, elements_of)
                 if kinds is None:
                     return None
                 seen.append((each.cls, kinds))
         if any(self._constructors[type(value)].pool is not pool for value, pool in roots):
             return None
         found = {id(value): starts[type(value)] + numbers[id(value)] for value in values}
-        begins = self._write_lists(table, lists, found)
+        begins = self._write_lists(table, lists, found, elements_of)
         return None if begins is None else ([found[id(value)] for value, _ in roots], begins, tuple(seen))
 
     def _write_lists(
-        self, table: np.ndarray, lists: Sequence[tuple[list[Any], Pool]], found: dict[int, int]
+        self,
+        table: np.ndarray,
+        lists: Sequence[tuple[list[Any], Pool]],
+        found: dict[int, int],
+        elements: _Elements,
     ) -> list[int] | None:
-        """Write the rows of the lists' elements, which are `found` by their identity; gives the rows where the lists
-        begin, or None where they do not fit."""
-        rows: dict[Pool, list[int]] = {pool: [] for pool in self._lists}
+        """Write the `elements` of the lists in fields and those of the given lists, whose rows are `found` by their
+        identity; gives the rows where the given lists begin, or None where they do not fit."""
         begins: list[int] = []
         for values, pool in lists:
-            assert isinstance(pool.element, RowLayout)
-            if any(self._constructors[cls].pool is not pool.element.pool for cls in set(map(type, values))):
+            if any(self._constructors[cls].pool is not _pool_of_elements(pool) for cls in set(map(type, values))):
                 return None
-            begins.append(len(rows[pool]))
-            rows[pool] += [found[id(value)] for value in values]
-        for pool, given in rows.items():
-            self._reserve(table, pool, len(given))
-            self._rows(table, pool, 0, 0, len(given))[...] = given
+            begins.append(
+                elements.add(pool, np.fromiter((found[id(value)] for value in values), np.int64, len(values)))
+            )
+        in_cells: dict[Pool, list[np.ndarray]] = {pool: [] for pool in self._cells}
+        for pool, parts in elements.parts.items():
+            if has_cells(pool):
+                cells = in_cells[pool.element.pool]  # type: ignore[union-attr]
+                begin, count = sum(map(len, cells)), elements.counts[pool]
+                cells += parts
+                parts = [np.arange(begin, begin + count)]
+            self._write_rows(table, pool, parts)
+        for pool, parts in in_cells.items():
+            self._write_rows(table, pool, parts)
         return begins
+
+    def _write_rows(self, table: np.ndarray, pool: Pool, parts: Sequence[np.ndarray]) -> None:
+        """Write all rows of a pool whose rows are those of another."""
+        count = sum(map(len, parts))
+        self._reserve(table, pool, count)
+        if count:
+            np.concatenate(parts, out=self._rows(table, pool, 0, 0, count))
 
     # ---- values that were passed before
 
@@ -192,17 +216,24 @@ class PoolFiller:
         numbers: dict[int, int] = {}
         if not self._visit([value], groups, numbers):
             return None
-        rows, tensors = [], []
+        rows, lists, tensors = [], [], []
         for each in self._all:
             objects = groups[each.cls]
             fields = []
             for field in each.rows:
                 parts = [o.__dict__[field.name] for o in objects]
-                if not self._are_rows_of(parts, field.layout):
+                if not self._are_rows_of(parts, field):
                     return None
-                kinds = np.fromiter((self._positions[type(p)] for p in parts), np.int64, len(parts))
-                fields.append((kinds, np.fromiter((numbers[id(p)] for p in parts), np.int64, len(parts))))
+                fields.append(self._numbered(parts, numbers))
             rows.append(fields)
+            listed = []
+            for field in each.lists:
+                held_lists = [o.__dict__[field.name] for o in objects]
+                parts = list(chain.from_iterable(held_lists))
+                if not self._are_rows_of(parts, field):
+                    return None
+                listed.append(PlannedLists(held_lists, list(map(tuple, held_lists)), *self._numbered(parts, numbers)))
+            lists.append(listed)
             held: list[tuple[Values, frozenset[type]]] = []
             for field in each.tensors:
                 values: Values = [o.__dict__[field.name] for o in objects]
@@ -217,12 +248,17 @@ class PoolFiller:
             tensors.append(held)
         counts = np.array([len(groups[each.cls]) for each in self._all], np.int64)
         root = self._positions[type(value)], numbers[id(value)]
-        return Plan(counts, rows, tensors, root, len(numbers))
+        return Plan(counts, rows, lists, tensors, root, len(numbers))
 
-    def _are_rows_of(self, values: Sequence[Any], layout: TensorLayout | RowLayout) -> bool:
-        """True if values have rows in the pool of a field."""
-        assert isinstance(layout, RowLayout)
-        return all(self._constructors[cls].pool is layout.pool for cls in set(map(type, values)))
+    def _numbered(self, values: Sequence[Any], numbers: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of values' constructors, and their numbers among the objects of these."""
+        kinds = np.fromiter((self._positions[type(value)] for value in values), np.int64, len(values))
+        return kinds, np.fromiter((numbers[id(value)] for value in values), np.int64, len(values))
+
+    def _are_rows_of(self, values: Sequence[Any], field: _Field) -> bool:
+        """True if values have rows in the pool of a field, or of the elements of the lists in it."""
+        pool = _pool_of_elements(field.pool) if isinstance(field.layout, StackLayout) else field.pool
+        return all(self._constructors[cls].pool is pool for cls in set(map(type, values)))
 
     def _assemble(
         self,
@@ -239,6 +275,7 @@ class PoolFiller:
         for pool, positions in zip(self._of, pools, strict=True):
             self._reserve(table, pool, int(totals[positions].sum()))
         seen: list[object] = []
+        elements = _Elements(self._lists)
         for position, each in enumerate(self._all):
             start, count = int(whole.base[0, position]), int(totals[position])
             if not count:
@@ -247,6 +284,10 @@ class PoolFiller:
             for number, field in enumerate(each.rows):
                 self._rows(table, each.pool, field.column, start, count)[...] = whole.rows(position, number)
             kinds: list[object] = []
+            for number, field in enumerate(each.lists):
+                lengths, parts = whole.lists(position, number)
+                self._write_list_field(table, each, field, start, lengths, elements.add(field.pool, parts))
+                kinds.append(_lengths_kind(lengths))
             for number, field in enumerate(each.tensors):
                 given, types = whole.tensors(position, number)
                 kinds.append(types)
@@ -260,7 +301,7 @@ class PoolFiller:
             return None
         distinct = dict.fromkeys(map(id, values))
         found = {identity: whole.root(number) for number, identity in enumerate(distinct)}
-        begins = self._write_lists(table, lists, found)
+        begins = self._write_lists(table, lists, found, elements)
         return None if begins is None else ([found[id(value)] for value, _ in roots], begins, tuple(seen))
 
     # ---- memory
@@ -301,10 +342,15 @@ class PoolFiller:
             group = groups[type(current)]
             numbers[id(current)] = len(group)
             group.append(current)
-            if names:
+            rows, lists = names
+            if rows or lists:
                 held = current.__dict__
-                for name in names:
+                for name in rows:
                     pending.append(held[name])
+                for name in lists:
+                    if type(held[name]) is not list:
+                        return False
+                    pending += held[name]
         return True
 
     def _write(
@@ -314,19 +360,28 @@ class PoolFiller:
         objects: list[Any],
         starts: dict[type, int],
         numbers: dict[int, int],
+        elements: _Elements,
     ) -> tuple[object, ...] | None:
         """Write the rows of a constructor; the types of what its fields hold, or None where that does not fit."""
         start, count = starts[each.cls], len(objects)
+        kinds: list[object] = []
         self._rows(table, each.pool, 0, start, count)[...] = each.tag
         for field in each.rows:
             parts = [o.__dict__[field.name] for o in objects]
-            if not self._are_rows_of(parts, field.layout):
+            if not self._are_rows_of(parts, field):
                 return None
             rows = [starts[type(p)] + numbers[id(p)] for p in parts]
             self._rows(table, each.pool, field.column, start, count)[...] = rows
-        kinds: list[object] = []
+        for field in each.lists:
+            lists = [o.__dict__[field.name] for o in objects]
+            parts = list(chain.from_iterable(lists))
+            if not self._are_rows_of(parts, field):
+                return None
+            lengths = np.fromiter(map(len, lists), np.int64, count)
+            given = np.fromiter((starts[type(p)] + numbers[id(p)] for p in parts), np.int64, len(parts))
+            self._write_list_field(table, each, field, start, lengths, elements.add(field.pool, given))
+            kinds.append(_lengths_kind(lengths))
         for field in each.tensors:
-            assert isinstance(field.layout, TensorLayout)
             values = [o.__dict__[field.name] for o in objects]
             kind = frozenset(map(type, values))
             kinds.append(kind)
@@ -334,19 +389,61 @@ class PoolFiller:
                 return None
         return tuple(kinds)
 
+    def _write_list_field(
+        self, table: np.ndarray, each: _Constructor, field: _Field, start: int, lengths: np.ndarray, begin: int
+    ) -> None:
+        """Write a field with lists of these lengths, whose elements begin at a row, one list after the other."""
+        count = len(lengths)
+        self._rows(table, each.pool, field.column, start, count)[...] = np.cumsum(lengths) - lengths + begin
+        self._rows(table, each.pool, field.column + 1, start, count)[...] = lengths
 
-def _is_list_of_rows(pool: Pool) -> bool:
+
+@attrs.define(eq=False)
+class _Elements:
+    """The rows that the elements of the lists in each pool refer to, as far as they are known."""
+
+    pools: Sequence[Pool]
+    parts: dict[Pool, list[np.ndarray]] = attrs.field(init=False)
+    counts: dict[Pool, int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.parts, self.counts = {pool: [] for pool in self.pools}, dict.fromkeys(self.pools, 0)
+
+    def add(self, pool: Pool, rows: np.ndarray) -> int:
+        """Append elements; gives the place of the first."""
+        begin = self.counts[pool]
+        self.parts[pool].append(rows)
+        self.counts[pool] += len(rows)
+        return begin
+
+
+def _lengths_kind(lengths: np.ndarray) -> object:
+    """The part of lists of these lengths that the types of values may depend on: if any, and if all, have elements."""
+    return bool(lengths.any()), bool(lengths.all())
+
+
+def is_list_of_rows(pool: Pool) -> bool:
     """True if the rows of a pool are elements of lists that are recursive values, which the program does not change."""
-    element = pool.element
-    if pool.cells or not isinstance(element, RowLayout):
+    if pool.cells or not isinstance(pool.element, RowLayout):
         return False
-    return isinstance(element.pool.element, DataLayout) and not element.pool.cells
+    home = _pool_of_elements(pool)
+    return home is not None and isinstance(home.element, DataLayout) and not home.cells
 
 
-def _packable_layout(layout: Layout) -> TensorLayout | RowLayout:
+def _pool_of_elements(pool: Pool) -> Pool | None:
+    """The pool of the values in lists, whose elements are their rows, or cells that hold these."""
+    element = pool.element
+    if isinstance(element, RowLayout) and element.pool.cells:
+        element = element.pool.element
+    return element.pool if isinstance(element, RowLayout) else None
+
+
+def _packable_layout(layout: Layout) -> TensorLayout | RowLayout | StackLayout:
     if isinstance(layout, TensorLayout) and all(isinstance(d, int) for d in layout.dims):
         return layout
     if isinstance(layout, RowLayout) and isinstance(layout.pool.element, DataLayout) and not layout.pool.cells:
+        return layout
+    if isinstance(layout, StackLayout) and is_list_of_rows(layout.pool):
         return layout
     raise Unpackable
 
@@ -378,124 +475,3 @@ def write_tensors(column: np.ndarray, values: list[Any], kinds: frozenset[type])
     if kind is float:
         return bool(np.array_equal(np.isfinite(column), np.isfinite(given)))
     return bool(np.array_equal(column, given))
-
-
-# ---- calls as before
-
-
-class DataCall:
-    """A compiled program for arguments of certain Python types, some of which are values of data types. What a call
-    runs that is like an earlier one.
-
-    `kinds` are the arguments' types and structure, as `fast_path.flatten` lists them. Raises Unpackable for programs
-    whose arguments have parts that are not packed here. Which program a value is for may depend on the constructors in
-    it and on the types of its fields: calls with others than those learned are refused.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        kinds: Sequence[object],
-        classes: Callable[[DataDefinition], Sequence[tuple[type, Sequence[str]]]],
-    ) -> None:
-        if program.native.dims:
-            raise Unpackable
-        self.program = program
-        self.most_objects: int | None = None  # calls with more are refused
-        self._packing = PoolFiller(list(program.native.inputs), classes)
-        self._constants: list[np.ndarray | None] = []
-        self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
-        self._roots: list[tuple[int, int, Pool]] = []  # the same for those that are rows
-        self._lists: list[tuple[int, int, Pool]] = []  # the same for lists of such: the places of begin and length
-        self._allowed: set[object] = set()
-        self._bases: list[BaseType] = []
-        rest = iter(kinds)
-        for layout in program.native.parameters:
-            self._place(layout, rest)
-        if next(rest, self) is not self:
-            raise Unpackable
-
-    def _place(self, layout: Layout, kinds: Iterator[object]) -> None:
-        """Say where the leaves of a layout come from."""
-        kind = next(kinds, None)
-        match layout:
-            case TensorLayout():
-                if type(kind) is not type:
-                    raise Unpackable
-                self._given.append((len(self._constants), len(self._bases)))
-                self._constants.append(None)
-                self._bases.append(layout.base)
-            case RowLayout(pool):
-                if kind != ROWS:
-                    raise Unpackable
-                next(kinds)
-                self._roots.append((len(self._constants), len(self._bases), pool))
-                self._constants.append(None)
-                self._bases.append(INT64)
-            case StackLayout(pool=pool):
-                if kind != LIST_OF_ROWS or not _is_list_of_rows(pool):
-                    raise Unpackable
-                next(kinds)
-                self._lists.append((len(self._constants), len(self._bases), pool))
-                self._constants += None, None
-                self._bases.append(INT64)
-            case TupleLayout(items):
-                if kind in ("tuple", "list", "dict") or kind is None:
-                    next(kinds)
-                for item in items:
-                    self._place(item, kinds)
-            case DataLayout(definition, fields):
-                if not isinstance(kind, tuple) or not hasattr(kind[0], "__relay_constructor__"):
-                    raise Unpackable
-                tag = definition.index(kind[0].__relay_constructor__)
-                self._constants.append(np.asarray(tag, np.int32))
-                for position, layouts in enumerate(fields):
-                    for item in layouts:
-                        if position == tag:
-                            self._place(item, kinds)
-                            continue
-                        for leaf in leaves(item):
-                            dims = tuple(d for d in leaf.dims if isinstance(d, int))
-                            self._constants.append(np.zeros(dims, leaf.base.dtype))
-            case _:
-                raise Unpackable
-
-    def bases(self) -> list[BaseType]:
-        """The base types of the arguments' leaves; of rows any."""
-        return self._bases
-
-    def learn(self, leaves: Sequence[Any]) -> None:
-        """Note that the program is for values with these constructors and types of fields. Raises Unpackable if the
-        values of the call do not fit."""
-        context = self.program.take()
-        found = self._fill(context.table, leaves)
-        self.program.give(context)
-        if found is None:
-            raise Unpackable
-        self._allowed.add(found[2])
-
-    def _fill(self, table: np.ndarray, leaves: Sequence[Any]) -> tuple[list[int], list[int], object] | None:
-        roots = [(leaves[i], pool) for _, i, pool in self._roots]
-        lists = [(leaves[i], pool) for _, i, pool in self._lists]
-        return self._packing.fill(table, roots, lists, self.most_objects)
-
-    def __call__(self, leaves: Sequence[Any]) -> tuple[Any] | None:
-        """The run-time value of the result; None if the program is not for these arguments."""
-        program = self.program
-        context = program.take()
-        found = self._fill(context.table, leaves)
-        if found is None or found[2] not in self._allowed:
-            program.give(context)
-            return None
-        given: list[Any] = self._constants.copy()
-        for place, position in self._given:
-            given[place] = leaves[position]
-        for (place, _, _), row in zip(self._roots, found[0], strict=True):
-            given[place] = np.asarray(row, np.int64)
-        for (place, position, _), begin in zip(self._lists, found[1], strict=True):
-            given[place : place + 2] = np.asarray(begin, np.int64), np.asarray(len(leaves[position]), np.int64)
-        try:
-            outputs = program.run(given, context)
-            return None if outputs is None else (program.read(outputs, context),)
-        finally:
-            program.give(context)

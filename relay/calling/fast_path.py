@@ -18,7 +18,8 @@ from relay.calling import marshalling, results
 from relay.calling.arguments import is_function, python_value, static_key
 from relay.calling.array import Array
 from relay.calling.closures import ReturnedFunction
-from relay.calling.data_marshalling import LIST_OF_ROWS, ROWS, DataCall, Unpackable
+from relay.calling.data_calls import LIST_OF_ROWS, ROWS, DataCall
+from relay.calling.data_marshalling import Unpackable
 from relay.calling.devices.device_array import DeviceArray
 from relay.calling.dlpack import array_from_dlpack
 from relay.calling.reference_marshalling import LIST, REFERENCE, ReferenceCall

@@ -21,6 +21,7 @@ from relay.ir.types import (
     DataType,
     FunctionType,
     RefType,
+    StackType,
     Type,
     mentioned_definitions,
     prune,
@@ -47,7 +48,7 @@ def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -
     """The description of a value for the compiler: a key, and the types of its parts. Its size and form do not matter.
 
     `part` describes the content of a field, given its declared type. Values of the same type in it, and those of types
-    without parameters, are gone through here, also in references: they make chains, and lead back.
+    without parameters, are gone through here, also in references and lists: they make chains, and lead back.
     """
     owner: DataClass = type(value).__relay_data__
     owner.complete()
@@ -65,16 +66,28 @@ def describe(value: Any, part: Callable[[Any, Type], tuple[object, Argument]]) -
             inside, content = declared, field
             while isinstance(inside, RefType) and isinstance(content, Ref):
                 inside, content = inside.content, content.value
-            if isinstance(inside, DataType) and is_value(content):
-                other = type(content).__relay_data__.definition
-                if other is inside.definition and (inside == own or not (inside.arguments or other.parameters)):
-                    pending.append(content)
-                    continue
+            if _is_like(content, inside, own):
+                pending.append(content)
+                continue
+            if type(field) is list and isinstance(declared, StackType):
+                element = declared.element.content if isinstance(declared.element, RefType) else declared.element
+                if all(_is_like(item, element, own) for item in field):
+                    pending += field
+                    field = []
             key, argument = part(field, declared)
             parts[declared, key] = argument
     return ("data", definition, frozenset(parts)), DataArg(
         definition, tuple((declared, argument) for (declared, _), argument in parts.items())
     )
+
+
+def _is_like(value: Any, declared: Type, own: DataType) -> bool:
+    """True for a value whose type follows from that of a field: the type itself, or one without parameters."""
+    if not isinstance(declared, DataType) or not is_value(value):
+        return False
+    definition = type(value).__relay_data__.definition
+    is_known = declared == own or not (declared.arguments or definition.parameters)
+    return definition is declared.definition and is_known
 
 
 def _field_values(value: Any) -> Iterator[tuple[Any, Type]]:
@@ -112,7 +125,8 @@ def classes(definition: DataDefinition) -> list[tuple[type, tuple[str, ...]]]:
 
 
 def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Data:
-    """A Python object as the run-time value of a (monomorphic) type. `part` converts contents of other types."""
+    """A Python object as the run-time value of a (monomorphic) type. `part` converts contents of other types; of a
+    list of values it is given these converted."""
     done: dict[tuple[int, DataType], Data] = {}
     pending: list[tuple[Any, DataType]] = [(value, type_)]
     while pending:
@@ -126,15 +140,29 @@ def to_data(value: Any, type_: DataType, part: Callable[[Any, Type], Any]) -> Da
         held = [
             (unwrap_closure(vars(current)[n]), t) for n, t in zip(constructor.names, constructor.fields, strict=True)
         ]
-        missing = [(f, t) for f, t in held if isinstance(t, DataType) and (id(f), t) not in done]
+        inside = [below for f, t in held for below in _values_below(f, t)]
+        missing = [below for below in inside if (id(below[0]), below[1]) not in done]
         if missing:
             pending += missing
             continue
         pending.pop()
-        done[id(current), expected] = Data(
-            definition, name, tuple(done[id(f), t] if isinstance(t, DataType) else part(f, t) for f, t in held)
-        )
+        fields: list[Any] = []
+        for f, t in held:
+            below = [done[id(v), of] for v, of in _values_below(f, t)]
+            fields.append(below[0] if isinstance(t, DataType) else part(below or f, t))
+        done[id(current), expected] = Data(definition, name, tuple(fields))
     return done[id(value), type_]
+
+
+def _values_below(field: Any, type_: Type) -> list[tuple[Any, DataType]]:
+    """The values of data types in a field that is one, or a list of them; each with its type."""
+    if isinstance(type_, DataType):
+        return [(field, type_)]
+    if isinstance(type_, StackType) and isinstance(type_.element, RefType) and type(field) is list:
+        element = type_.element.content
+        if isinstance(element, DataType) and all(is_value(item) and may_be(item, element) for item in field):
+            return [(item, element) for item in field]
+    return []
 
 
 def may_be(value: Any, type_: DataType) -> bool:

@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 
 from relay.calling.array import Array
-from relay.calling.data_marshalling import LIST_OF_ROWS, ROWS, Unpackable, write_tensors
+from relay.calling.data_calls import LIST_OF_ROWS, ROWS
+from relay.calling.data_marshalling import Unpackable, write_tensors
 from relay.calling.results import wrap
 from relay.codegen.lowering.layout import (
     Layout,

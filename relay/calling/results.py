@@ -82,6 +82,8 @@ class Values(list[Any]):
         if value is None and self._types and not isinstance(type_, TupleType):
             return None
         match type_:
+            case DataType() if isinstance(value, Data):  # of a list in a value, where all are converted
+                return value
             case DataType():
                 value = marshalling.unwrap_closure(value)
                 if not marshalling.is_value(value) or not marshalling.may_be(value, type_):

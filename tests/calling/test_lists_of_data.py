@@ -134,3 +134,69 @@ def test_plans_end_with_their_values() -> None:
     del values[1:]
     gc.collect()
     assert len(plans._known) == 1
+
+
+@relay.data
+class Rose:
+    class Rose:
+        x: Tensor[Float, (2,)]
+        children: list[Rose]
+
+
+@relay
+def weighed(rose: Rose):  # type: ignore[no-untyped-def]
+    result = rose.x.sum()
+    for place, child in enumerate(rose.children):
+        result += weighed(child) * (place + 1.0)
+    return result
+
+
+@relay
+def all_weighed(roses: list[Rose], one: Rose):  # type: ignore[no-untyped-def]
+    return np.stack([weighed(rose) for rose in roses]).sum() - weighed(one)
+
+
+def rose(value: float, *children: Any) -> Any:
+    return Rose.Rose(np.array([value, 2.0], np.float32), list(children))
+
+
+def check_roses(roses: list[Any], one: Any) -> None:
+    expected = np.asarray(all_weighed.interpret(roses, one))
+    for _ in range(4):
+        np.testing.assert_allclose(np.asarray(all_weighed(roses, one)), expected, rtol=1e-5)
+
+
+def test_values_that_hold_lists_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go straight into pools, with what they share, and with lists of no elements."""
+    a = rose(1.0)
+    b = rose(2.0, a, rose(3.0), a)
+    c = rose(4.0, b, a)
+    check_roses([a, b, c, b], c)
+    check_roses([a], a)
+    check_roses([rose(5.0, rose(6.0))], b)
+
+    def slow(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ArgumentMarshaller, "add", slow)
+    check_roses([c, rose(7.0, c, b), rose(8.0)], b)
+
+
+def test_lists_in_values_that_get_other_elements() -> None:
+    """Values are fixed, but lists in them are Python's: each call takes what they hold now."""
+    below, other = rose(1.0, rose(2.0)), rose(5.0)
+    whole = rose(3.0, below, rose(4.0))
+    check_roses([whole, other], below)
+    below.children.append(rose(6.0, other))
+    check_roses([whole, other], below)
+    below.children[0] = other
+    check_roses([whole, other], below)
+    whole.children.clear()
+    check_roses([whole, other], below)
+
+
+def test_values_whose_lists_make_long_chains() -> None:
+    chain = rose(0.0)
+    for n in range(2000):
+        chain = rose(float(n % 3), chain)
+    check_roses([chain, chain], rose(1.0))

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from relay.calling.arguments import ArgumentDescription
-from relay.calling.data_marshalling import DataCall
+from relay.calling.data_calls import DataCall
 from relay.calling.programs.configuration import Configuration, candidates, search
 from relay.calling.programs.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length
 from relay.calling.programs.signature_text import differences, static_text

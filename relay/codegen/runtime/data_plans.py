@@ -1,7 +1,8 @@
 """Plans of values that were passed before: how the objects of a recursive value lie in pools, without a walk.
 
 Objects of data types do not change: assignment to their fields is refused. So what a value consists of, and the numbers
-in its fields, are known after one walk. Arrays in fields may be written to, and are read in each call.
+in its fields, are known after one walk. Arrays in fields may be written to, and are read in each call. So may lists:
+a plan is for the elements that they had, and is made again where a list has others.
 
 A value gets a plan when it is passed for the second time, and keeps it as long as it lives. Of parts that several
 values of a call share, each plan has its own copy.
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import is_, ne
 from typing import Any, TypeAlias
 
 import attrs
@@ -27,17 +30,40 @@ Values: TypeAlias = "np.ndarray | list[Any]"
 
 
 @attrs.frozen(eq=False)
+class PlannedLists:
+    """The lists in a field of all objects of a constructor, with the elements that they had, and what these are, as
+    positions of constructors and numbers among their objects, one list after the other."""
+
+    lists: Sequence[list[Any]]
+    elements: Sequence[tuple[Any, ...]]
+    kinds: np.ndarray
+    numbers: np.ndarray
+
+    def are_current(self) -> bool:
+        """True if the lists still have these elements, as objects."""
+        now = chain.from_iterable(self.lists)
+        if any(map(ne, map(len, self.lists), map(len, self.elements))):
+            return False
+        return all(map(is_, now, chain.from_iterable(self.elements)))
+
+
+@attrs.frozen(eq=False)
 class Plan:
     """The plan of one value in pools, by the position of each constructor: how many objects there are; what each
-    field with rows holds, as positions of constructors and numbers among their objects; and what each field with
-    tensors holds, as elements, or the arrays themselves, with their Python types. `root` is the value's own position
-    and number, `size` the number of all objects."""
+    field with rows holds, as positions of constructors and numbers among their objects; what each field with lists
+    holds; and what each field with tensors holds, as elements, or the arrays themselves, with their Python types.
+    `root` is the value's own position and number, `size` the number of all objects."""
 
     counts: np.ndarray
     rows: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]
+    lists: Sequence[Sequence[PlannedLists]]
     tensors: Sequence[Sequence[tuple[Values, frozenset[type]]]]
     root: tuple[int, int]
     size: int
+
+    def is_current(self) -> bool:
+        """True if no list in the value has other elements than when the plan was made."""
+        return all(held.are_current() for fields in self.lists for held in fields)
 
 
 class Plans:
@@ -59,7 +85,7 @@ class Plans:
                 complete = False
             elif complete:
                 plan = entry[1]
-                if plan is False:
+                if plan is False or (isinstance(plan, Plan) and not plan.is_current()):
                     plan = self._make(value)
                     self._note(number, value, plan)
                 if not isinstance(plan, Plan):
@@ -109,6 +135,14 @@ class Assembly:
         owner = np.repeat(np.arange(len(parts)), self.counts[:, constructor])
         rows: np.ndarray = self.base[owner, kinds] + numbers
         return rows
+
+    def lists(self, constructor: int, field: int) -> tuple[np.ndarray, np.ndarray]:
+        """The lengths of the lists that a field holds, and the rows of their elements, one list after the other."""
+        parts = [plan.lists[constructor][field] for plan in self.plans]
+        owner = np.repeat(np.arange(len(parts)), [len(part.kinds) for part in parts])
+        kinds, numbers = (np.concatenate(of) for of in zip(*((p.kinds, p.numbers) for p in parts), strict=True))
+        lengths = np.fromiter((len(each) for part in parts for each in part.elements), np.int64)
+        return lengths, self.base[owner, kinds] + numbers
 
     def tensors(self, constructor: int, field: int) -> tuple[Values, frozenset[type]]:
         """The content of a field, and its Python types."""
