@@ -176,6 +176,7 @@ def update_item(
     in `x[i] = x.pop()`: that is read after it.
     """
     place = Place(context, target)
+    place.require_place(inside)
     place.store(new(place.read), inside)
 
 
@@ -251,6 +252,17 @@ class Place:
                 context.updated.add(value)
         if self._cell is not None:
             context.emit((), SetAttribute(self._cell, "value", value, context.span(self._target)))
+
+    def require_place(self, inside: bool) -> None:
+        """A check before a change: a slice of a list is a new one, so nothing sees that it changes."""
+        last = len(self._steps) - (1 if inside else 2)
+        if last < 0:
+            return
+        items, place = self._steps[last]
+        if len(items) == 1 and isinstance(items[0], Slice):
+            self._read_around()
+            given = (self._held[last], Static("slice", place))
+            self._context.bind(Apply(Static(Intrinsic("changed_copy"), place), given, (), place), "changed", place)
 
 
 def _part(context: Context, whole: Atom, step: Step, updated: bool) -> Atom:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from relay.errors import FrontendError, Span
 from relay.frontend.analysis.names import changes_list, is_part, subscripted_name
 from relay.frontend.assignments import require_variable, update_item
 from relay.frontend.context import Context
-from relay.frontend.displays import argument
+from relay.frontend.displays import argument, has_stars, lower_arguments
 from relay.ir.expr import Atom, Expr, Static, Var
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Apply, Attribute, SetAttribute, Unpack
@@ -23,12 +23,15 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
                 return False
         case _:
             return False
+    if not _is_place(context, held):
+        return method == "sort" and _lower_call_of_sort(context, held, node)
     span = context.span(node)
     intrinsic = Intrinsic("spread" if method == "extend" else method)
+    options = _options(context, keywords)
 
     def changed_list(old: Callable[[], Atom]) -> Expr:
         given = tuple(argument(context, a) for a in arguments)  # it may change the list: `xs.append(xs.pop())`
-        named = tuple((k.arg, context.atom(k.value)) for k in keywords if k.arg is not None)
+        named = tuple((name, context.atom(value)) for name, value in options)
         return Apply(Static(intrinsic, span), (old(), *given), named, span)
 
     def new_list(old: Callable[[], Atom]) -> Atom:
@@ -37,17 +40,62 @@ def lower_list_statement(context: Context, node: ast.expr) -> bool:
         return changed
 
     match held:
-        case ast.Name(id=name) if context.defines(name):
+        case ast.Name(id=name):
             context.change_list(name)
             context.change_parameter(name, span)
             changed = changed_list(lambda: context.read(name, context.span(held)))
             context.updated.add(context.assign(name, changed, span))
+        case ast.Subscript() | ast.Attribute():
+            _change_place(context, held, new_list)
+    return True
+
+
+def _is_place(context: Context, held: ast.expr) -> bool:
+    """True for a variable, an item or a field of one, and what a reference holds."""
+    match held:
+        case ast.Name(id=name):
+            return context.defines(name)
         case ast.Subscript() | ast.Attribute(attr="value"):
-            _change_place(context, held, new_list)
-        case ast.Attribute() if (base := subscripted_name(held)) is not None and context.defines(base):
-            _change_place(context, held, new_list)
+            return True
+        case ast.Attribute():
+            return (base := subscripted_name(held)) is not None and context.defines(base)
         case _:
             return False
+
+
+def _options(context: Context, keywords: Sequence[ast.keyword]) -> list[tuple[str, ast.expr]]:
+    """The named arguments of `xs.sort(..)`. Raises FrontendError for `**options`, unless that is a display."""
+    found: list[tuple[str, ast.expr]] = []
+    for keyword in keywords:
+        match keyword:
+            case ast.keyword(arg=str(name), value=value):
+                found.append((name, value))
+            case ast.keyword(value=ast.Dict(keys=keys, values=values)) if all(map(_is_text, keys)):
+                found += [(key.value, value) for key, value in zip(keys, values, strict=True)]  # type: ignore[union-attr]
+            case _:
+                raise FrontendError(
+                    "`**` in a statement that changes its object is not part of Relay",
+                    context.span(keyword.value),
+                    help="write the arguments by name",
+                )
+    return found
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _lower_call_of_sort(context: Context, held: ast.expr, node: ast.Call) -> bool:
+    """`f(x).sort(..)`: a method of an object; a list or an array that nothing else reads is refused."""
+    if has_stars(node):
+        raise FrontendError(
+            "stars in this call are not part of Relay", context.span(node), help="write the arguments one by one"
+        )
+    span, value = context.span(node), context.atom(held)
+    context.bind(Apply(Static(Intrinsic("changed_copy"), span), (value,), (), span), "changed", span)
+    function = context.bind(Attribute(value, "sort", context.span(node.func)), "sort", span)
+    arguments, named = lower_arguments(context, node)
+    context.bind(Apply(function, tuple(arguments), tuple(named), span), "sorted", span)
     return True
 
 

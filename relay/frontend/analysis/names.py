@@ -62,6 +62,8 @@ LIST_STATEMENTS = {
 }
 """The methods that change a list, a dict or a set and give nothing, with the number of their arguments."""
 
+MOST_SORT_ARGUMENTS = 3
+"""The axis, kind and order of an array's `sort`; a list's has none."""
 
 TAKING = ("pop", "setdefault", "popitem")
 """The methods that change a list or a dict and give a value, anywhere in an expression."""
@@ -107,7 +109,9 @@ def changes_list(method: str, call: ast.Call) -> bool:
     """True if a call of a method, written as a statement, changes a list."""
     if method == "update":
         return len(call.args) <= 1
-    return LIST_STATEMENTS.get(method) == len(call.args) and (not call.keywords or method == "sort")
+    if method == "sort":
+        return len(call.args) <= MOST_SORT_ARGUMENTS
+    return LIST_STATEMENTS.get(method) == len(call.args) and not call.keywords
 
 
 def changed_place(node: ast.AST) -> ast.expr | None:

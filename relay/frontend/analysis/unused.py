@@ -196,7 +196,7 @@ class _Effects:
     def _call(self, function: Atom) -> bool:
         match function:
             case Static(Intrinsic(name)):
-                return name in ("print", "assert", "call")
+                return name in ("print", "assert", "call", "changed_copy")
             case Static(value):
                 return self._object(value)
             case Global(name):

@@ -14,7 +14,6 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.expr import Assert, Binding
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.types import Form, TensorType, Type, prune, show
-from relay.operator import lookup
 from relay.typecheck.elaboration import constant_results
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -43,7 +42,6 @@ from relay.typecheck.elaboration.dynamic_lists import (
     list_positions,
 )
 from relay.typecheck.elaboration.expressions import comparisons, operators
-from relay.typecheck.elaboration.expressions.attributes import static_value
 from relay.typecheck.elaboration.library.library_calls import call_library, library_function, list_elements
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members.elements import elements
@@ -349,8 +347,11 @@ def _sort(call: Call, xs: AbstractValue, /, *given: AbstractValue, **options: Ab
         return xs
     opened = expand(checker, out, xs, span) if isinstance(xs, DynamicValue) else xs
     if isinstance(opened, DynamicValue) and not dynamic_lists.is_growing(opened):
-        attributes = {k: static_value(v, k, span) for k, v in options.items()}
-        return operators.apply(checker, out, lookup("sort"), [opened], attributes, span, [])
+        if any(is_none(axis) for axis in (*given[:1], *(v for k, v in options.items() if k == "axis"))):
+            raise TypeCheckError("an array is sorted along an axis, found None", span, help="x.ravel() is flat")
+        return checker.engine.call(
+            checker, call.context, out, Method(opened, "sort"), given, call.keywords, span, call.described
+        )
     if not dynamic_lists.is_list(opened):
         raise TypeCheckError("only a list or a tensor has `sort`", span, help="make a list: `xs = sorted(t)`")
     if given or not options.keys() <= {"key", "reverse"}:
@@ -358,6 +359,19 @@ def _sort(call: Call, xs: AbstractValue, /, *given: AbstractValue, **options: Ab
     options = {name: value for name, value in options.items() if not is_none(value)}
     reverse = options.get("reverse", object_entity(False, span))
     return sort_elements(checker, call.context, out, opened, options.get("key"), reverse, span)
+
+
+@implements(Intrinsic("changed_copy"), name="changed_copy")
+def _changed_copy(call: Call, xs: AbstractValue, /, part: AbstractValue | None = None) -> AbstractValue:
+    """A check before a change of a list or array that only this statement has: a slice of xs, or xs itself, if there is
+    no part. Raises TypeCheckError for one, as nobody would see the change."""
+    is_array = part is None and isinstance(xs, DynamicValue) and tensor_type(xs) is not None
+    if is_array or dynamic_lists.is_list(xs):
+        found = "a slice of a list is a new list" if part is not None else "no variable of this function holds it"
+        raise TypeCheckError(
+            f"nothing sees this change: {found}", call.span, help="assign it to a variable, and change that"
+        )
+    return xs
 
 
 @implements(Intrinsic("remove"), name="remove")

@@ -51,6 +51,10 @@ from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import flat_shape
 
 
+def _unseen_call(span: Span | None) -> TypeCheckError:
+    return TypeCheckError("a call of `__setitem__` changes nothing in Relay", span, help="write `x[i] = v`")
+
+
 def _is_missing(step: AbstractValue | None) -> bool:
     if isinstance(step, PythonObject):
         return step.value is None
@@ -71,6 +75,8 @@ def index_update(
     if isinstance(entity, DynamicValue):
         entity = expand(checker, out, entity, span)
     items = as_indices(entity, items, span)
+    if inside and isinstance(entity, DynamicValue) and tensor_type(entity) is not None:
+        _require_view(items, span)
     is_of_user = isinstance(entity, Tuple) and records.is_of_user(entity, "__setitem__")
     if isinstance(entity, Tuple) and is_of_user and not overloads.find(records.member(entity, "__setitem__")):
         return object_methods.set_item(checker, out, entity, items, new, span, inside)
@@ -82,11 +88,23 @@ def index_update(
     return overload_calls.call_subscript(found, checker, out, entity, items, new, span)
 
 
+def _require_view(items: Sequence[AbstractValue | SliceItem], span: Span | None) -> None:
+    """Raises TypeCheckError unless x[items] is a view of x, so that changes in it are seen there."""
+    if index_arrays.count_of_arrays(items) > 0 or any(isinstance(item, Tuple) for item in items):
+        raise TypeCheckError(
+            "nothing sees this change: an array at an array of indices is a new one",
+            span,
+            help="assign it to a variable, and change that",
+        )
+
+
 @implements(list.__setitem__, dict.__setitem__)
 def _replace_item(
-    call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceItem, new: AbstractValue
+    call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceItem, new: AbstractValue | None = None
 ) -> AbstractValue:
     checker, out, span = call.site
+    if new is None:
+        raise _unseen_call(span)
     if isinstance(entity, Tuple):
         return update_structure(checker, out, entity, items, new, span)
     assert isinstance(entity, DynamicValue)
@@ -101,9 +119,11 @@ def _replace_item(
 
 @implements(np.ndarray.__setitem__)
 def _replace_elements(
-    call: Call, entity: AbstractValue, /, *written: AbstractValue | SliceItem, new: AbstractValue
+    call: Call, entity: AbstractValue, /, *written: AbstractValue | SliceItem, new: AbstractValue | None = None
 ) -> AbstractValue:
     checker, out, span = call.site
+    if new is None:
+        raise _unseen_call(span)
     items: Sequence[AbstractValue | SliceItem] = written
     assert isinstance(entity, DynamicValue)
     entity = weak_types.loosen_base(checker, out, entity)
