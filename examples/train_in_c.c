@@ -9,7 +9,7 @@ static float noise(void) { return 2.0f * (float)rand() / (float)RAND_MAX - 1.0f;
 int main(int count, char** arguments) {
   for (int n = 3; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) return fprintf(stderr, "%s\n", dlerror()), 1;
-  train_t train;
+  train_program train;
   if (train_open(&train, arguments[1])) return fprintf(stderr, "%s\n", dlerror()), 1;
   int steps = atoi(arguments[2]);
 

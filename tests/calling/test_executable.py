@@ -185,7 +185,7 @@ CPP = """
 int main(int count, char** arguments) {
   for (int n = 2; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
-  layer_t layer;
+  layer_program layer;
   if (layer_open(&layer, arguments[1])) { puts(dlerror()); return 3; }
   double x[5][4], y[5][3];
   for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = 0.1 * i - 0.2 * j;
@@ -238,7 +238,7 @@ CHOSEN = """
 int main(int count, char** arguments) {
   for (int n = 2; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
-  chosen_t chosen;
+  chosen_program chosen;
   if (chosen_open(&chosen, arguments[1])) { puts(dlerror()); return 3; }
   double x[5][4];
   for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = i - j;
@@ -293,7 +293,7 @@ TRAINING = """
 int main(int count, char** arguments) {
   for (int n = 2; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
-  trained_t trained;
+  trained_program trained;
   if (trained_open(&trained, arguments[1])) { puts(dlerror()); return 3; }
   double x[5][4], y[5], rate = 0.125, value;
   for (int i = 0; i < 5; ++i) for (int j = 0; j < 4; ++j) x[i][j] = i - j;
@@ -355,7 +355,7 @@ SLOPES = """
 int main(int count, char** arguments) {
   for (int n = 2; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
-  slope_t slope;
+  slope_program slope;
   if (slope_open(&slope, arguments[1])) { puts(dlerror()); return 3; }
   double x = 1.25, value;
   int64_t none[] = {0}, cells[2];
@@ -415,7 +415,7 @@ SCALED = """
 int main(int count, char** arguments) {
   for (int n = 2; n < count; ++n)
     if (!dlopen(arguments[n], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 2; }
-  scaled_t self;
+  scaled_program self;
   if (scaled_open(&self, arguments[1])) { puts(dlerror()); return 3; }
   int64_t none[] = {0}, factor = scaled_cellFACTOR(&self), inner = scaled_cellFACTOR(&self);
   int64_t outer = scaled_cellOUTER(&self);

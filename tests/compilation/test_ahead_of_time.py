@@ -77,10 +77,10 @@ int main(void) {
   float value, found[3];
   const void* inputs[4];
   void* outputs[2] = {&value, found};
-  norm_t norm;
-  slope_t slope;
-  total_t total;
-  joined_t joined;
+  norm_program norm;
+  slope_program slope;
+  total_program total;
+  joined_program joined;
   norm_array of_norm = {x, shape};
   slope_array of_slope = {x, shape};
   if (norm_open(&norm) || norm_run(&norm, &of_norm, outputs)) return 1;
@@ -160,6 +160,38 @@ def test_several_functions_in_c(tmp_path: Path) -> None:
     assert "0: int64_t, a value of List that total_cell0 has made" in declared
     assert "square_open" not in declared  # which only others call
     assert "for any m, n that the inputs agree in" in (tmp_path / "joined.h").read_text()
+
+
+NAMES = ("int", "double", "main", "size", "div", "int32", "register", "class", "time", "self", "inputs", "f", "F")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_names_that_c_has(tmp_path: Path) -> None:
+    """Reserved words, types of C's headers, names that differ in case only, and messages with any character."""
+    x = "Tensor[float32, ()]"
+    text = "".join(
+        f"fn {name}(%int: {x}, %self: {x}) -> {x} {{\n  let %for: {x} = add(%int, {number}.0f32);\n"
+        f'  let %is: Tensor[bool, ()] = less(%for, %self);\n  assert %is "{name} of 1\u00e91 ??= \\"";\n  %for\n}}\n'
+        for number, name in enumerate(NAMES)
+    )
+    (tmp_path / "p.relay").write_text(text)
+    arguments = ["compile", str(tmp_path / "p.relay"), "-o", str(tmp_path / "libp.so")]
+    assert main([*arguments, "--header", str(tmp_path / "p.h")]) == 0
+    calls = "".join(
+        f"  {{ {n}_program p; {n}_array in[] = {{{{&x, 0}}, {{&y, 0}}}};\n"
+        f"    if ({n}_open(&p) || {n}_run(&p, in, out)) return 1;\n"
+        f'    y = 0; printf("%g %s\\n", result, {n}_message({n}_run(&p, in, out))); y = 99; {n}_close(&p); }}\n'
+        for n in NAMES
+    )
+    opening = '#include <stdio.h>\n#include "p.h"\nint main(void) {\n  float x = 5, y = 99, result;\n'
+    opening += "  void* out[] = {&result};\n"
+    (tmp_path / "main.c").write_text(opening + calls + "  return 0;\n}\n")
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "./libp.so", "-o", "main"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in ran] == [str(5 + number) for number in range(len(NAMES))]
+    assert all(f'{name} of 1\u00e91 ??= "' in line for line, name in zip(ran, NAMES, strict=True))
 
 
 AARCH64 = next(filter(None, map(shutil.which, ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-gcc-12"))), None)

@@ -102,9 +102,9 @@ def header(native: NativeModule, name: str, linked: bool = False) -> str:
    outputs, whose memory the caller provides, row by row:
 {_describe_leaves(outputs, returned, labels[1], native.replaced)}
 
-   {loading} One {name}_t is for one call at a time. */
-#ifndef RELAY_{name.upper()}_H
-#define RELAY_{name.upper()}_H
+   {loading} One {name}_program is for one call at a time. */
+#ifndef RELAY_{name}_H
+#define RELAY_{name}_H
 
 {"" if linked else "#include <dlfcn.h>" + chr(10)}#include <stdint.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ typedef struct {{
   int (*run)(void*, const void*, int32_t, void*);
   int64_t cells[{len(cells) + 1}]; /* how many references of each kind there are */
   int64_t table[{native.table_size}];
-}} {name}_t;
+}} {name}_program;
 
 {_linked_open_text(native, name) if linked else _open_text(native, name)}
 {_run_text(native, name, inputs, len(outputs), cells)}
@@ -163,7 +163,7 @@ extern "C" {{
 #endif
 
 /* 0, or -1 if there is not enough memory. */
-static inline int {name}_open({name}_t* self) {{
+static inline int {name}_open({name}_program* self) {{
 {found}  memset(self, 0, sizeof(*self));
   self->run = {entry_symbol(name)};
 {_table_text(native)}
@@ -179,7 +179,7 @@ def _open_text(native: NativeModule, name: str) -> str:
         else ""
     )
     return f"""/* 0, or -1 if the library cannot be loaded; dlerror() says why. */
-static inline int {name}_open({name}_t* self, const char* library) {{
+static inline int {name}_open({name}_program* self, const char* library) {{
   char* constants = NULL;
   memset(self, 0, sizeof(*self));
   self->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -202,7 +202,7 @@ def _run_text(
     tops = "".join(f"  self->table[{pool.slot}] = self->cells[{number}];\n" for pool, number in cells.items())
     arrays = len(inputs) + outputs
     return f"""/* 0, or the number of what went wrong, see {name}_message. */
-static inline int {name}_run({name}_t* self, const {name}_array* inputs, void* const* outputs) {{
+static inline int {name}_run({name}_program* self, const {name}_array* inputs, void* const* outputs) {{
   typedef struct {{ const void* data; int64_t rank; const int64_t* shape; void* strides; void* base; int64_t dtype;
                    int32_t flags; }} array;
   typedef struct {{ int64_t size; void** items; }} list;
@@ -268,7 +268,7 @@ def _close_text(native: NativeModule, name: str, linked: bool) -> str:
     if native.arena is not None:
         frees += f"  {name}_free_arena(self->table[{native.arena + 2}]);\n"
         free_arena = _FREE_ARENA.replace("NAME", name)
-    return f"""{free_arena}static inline void {name}_close({name}_t* self) {{
+    return f"""{free_arena}static inline void {name}_close({name}_program* self) {{
   if (!self->run) return;
 {frees}  free(self->block);
 {"" if linked else "  dlclose(self->library);" + chr(10)}  memset(self, 0, sizeof(*self));
@@ -389,7 +389,7 @@ def _maker(name: str, number: int, pool: Pool) -> str:
     return f"""\
 /* {"References to" if pool.cells else f"Values of {pool.name}:"} {_content(pool)}.
    A new one, which holds zeros: what an input is; -1 if there is not enough memory. */
-static inline int64_t {name}_cell{number}({name}_t* self) {{
+static inline int64_t {name}_cell{number}({name}_program* self) {{
   int64_t* place = self->table + {pool.slot};
   int64_t made = self->cells[{number}], room = made ? 2 * made : 4;
   if (made == place[1]) {{
@@ -420,7 +420,7 @@ def _list_maker(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -
     return f"""\
 /* A new list of `count` elements, which are zeros: element i is the reference {name}_item{number}(.., list + i), to
    {_content(row)}. -1 if there is not enough memory. */
-static inline int64_t {name}_list{number}({name}_t* self, int64_t count) {{
+static inline int64_t {name}_list{number}({name}_program* self, int64_t count) {{
   int64_t* place = self->table + {pool.slot};
   int64_t made = self->cells[{number}]{", n" * has_cells(pool)};
   if (made + count > place[1]) {{
@@ -453,7 +453,7 @@ def _content_of(name: str, number: int, pool: Pool, pools: Mapping[Pool, int]) -
     """The functions with which C reads and writes what references of a kind hold, or finds the elements of lists."""
     items = f"""\
 /* An element of a list: a reference, which {name}_content{pools[_element(pool)]} reads. */
-static inline int64_t {name}_item{number}({name}_t* self, int64_t place) {{
+static inline int64_t {name}_item{number}({name}_program* self, int64_t place) {{
   return {f"((const int64_t*)self->table[{pool.slot} + 2])[place]" if has_cells(pool) else "(void)self, place"};
 }}
 
@@ -461,7 +461,7 @@ static inline int64_t {name}_item{number}({name}_t* self, int64_t place) {{
     sizes = [int(str(part.bytes)) for part in pool.leaves()]
     contents = f"""\
 /* Where a part of what a reference holds is, until the next run or the next reference is made: {_content(pool)}. */
-static inline void* {name}_content{number}({name}_t* self, int64_t cell, int part) {{
+static inline void* {name}_content{number}({name}_program* self, int64_t cell, int part) {{
   static const int64_t sizes[] = {{{", ".join(map(str, sizes)) or "0"}}};
   return (char*)self->table[{pool.slot} + 2 + part] + cell * sizes[part];
 }}
@@ -577,7 +577,7 @@ def _reader(name: str, position: int, layout: SizedLayout) -> str:
     words = itertools.count(position + 1)
     shape = ", ".join(f"*(const int64_t*)outputs[{next(words)}]" if d is ANY else str(d) for d in layout.dims)
     return f"""\
-/* A tensor of data-dependent size. Its memory is that of {name}_t, until the next run. */
+/* A tensor of data-dependent size. Its memory is that of {name}_program, until the next run. */
 typedef struct {{ const {c_type}* data; int64_t shape[{len(layout.dims)}]; }} {name}_output{position};
 
 static inline {name}_output{position} {name}_read{position}(void* const* outputs) {{
@@ -593,8 +593,9 @@ def _text(message: str, span: object) -> str:
 
 
 def _quote_string(text: str) -> str:
-    escaped = text.encode("unicode_escape").decode().replace('"', '\\"')
-    return f'"{escaped}"'
+    """A literal of C. Octal escapes end after three digits, those in base 16 wherever no such digit follows."""
+    plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{"".join(plain)}"'
 
 
 def _type_text(leaf: TensorLayout) -> str:
