@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 import attrs
@@ -11,11 +13,11 @@ import attrs
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch, bugs_of
 from relay.ir.debugging.source_places import collected_values
 from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, seed_count
-from relay.ir.expr import Exit, Function, Global, LoopLabel, Module, Parameter
+from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Module, Parameter, Var
 from relay.ir.sizes.extents import Place
 from relay.ir.sizes.facts import assume_facts
-from relay.ir.surface import Apply, Attribute
-from relay.ir.traverse import walk
+from relay.ir.surface import Apply, Attribute, ForEach
+from relay.ir.traverse import blocks, operands, terminator_operands, walk
 from relay.ir.types import (
     PYTHON_FLOAT,
     FunctionType,
@@ -167,7 +169,7 @@ def _attempt(
 def _check_aliases(checker: Checker, entry: Definition | None) -> None:
     """Report where the program's values would differ from Python's objects, if it changes any."""
     bodies = checker.module.bodies
-    if not any(isinstance(callee, GlobalFunction) and _may_change_objects(callee.definition) for callee, _ in bodies):
+    if not any(isinstance(callee, GlobalFunction) and _needs_check(callee.definition) for callee, _ in bodies):
         return
     with late_import:
         from relay.typecheck.elaboration.aliasing import check
@@ -180,14 +182,40 @@ _CHANGING = ("nan_to_num", "median", "nanmedian", "quantile", "percentile", "nan
 """Functions of NumPy that change what they are given, if a call says so."""
 
 
-def _may_change_objects(definition: Definition) -> bool:
-    """True if a function's own text may change an object in place."""
+_ITERATORS = ("zip", "map", "filter", "enumerate", "reversed")
+"""Functions of Python whose results are used up."""
+
+
+def _needs_check(definition: Definition) -> bool:
+    """True if a function's own text may change an object in place, or use an iterator twice."""
     if definition.updated:
         return True
-    values = [binding.value for binding in walk(definition.function.body)]
-    names = [v.name for v in values if isinstance(v, Attribute)]
-    names += [v.function.name for v in values if isinstance(v, Apply) and isinstance(v.function, Global)]
-    return any(name in _CHANGING for name in names)
+    iterators: set[Var] = set()
+    for binding in walk(definition.function.body):
+        match binding.value:
+            case Attribute(_, name) if name in _CHANGING:
+                return True
+            case Apply(Global(name)) if name in _CHANGING:
+                return True
+            case Apply(Global(name)) | ForEach(LoopLabel(name)) if name in _ITERATORS:
+                iterators.update(binding.targets)
+    return bool(iterators) and _keeps(definition.function.body, iterators)
+
+
+def _keeps(body: Block, iterators: set[Var]) -> bool:
+    """True unless each of some iterators has one use, in a loop or a call of a function of Python's."""
+    uses: Counter[Atom] = Counter()
+    for binding in walk(body):
+        value = binding.value
+        is_use = isinstance(value, ForEach) or (
+            isinstance(value, Apply) and isinstance(value.function, Global) and hasattr(builtins, value.function.name)
+        )
+        for atom in operands(value):
+            uses[atom] += 1 if is_use else 2
+        for block in blocks(value):
+            uses.update([*terminator_operands(block.terminator)] * 2)
+    uses.update([*terminator_operands(body.terminator)] * 2)
+    return any(uses[variable] > 1 for variable in iterators)
 
 
 def _place_of_bug(checker: Checker, definition: Definition | DerivedDefinition) -> Span | None:

@@ -9,6 +9,7 @@ read the old value.
     places.py    what is known of the variables
     walk.py      a function's body as Python would run it, on these objects: paths join, and loops have a few rounds
     effects.py   one case for each kind of expression
-    calls.py     calls, and what the functions of a program change in their arguments
+    containers.py, views.py, intrinsics.py    lists and tuples, views of arrays, and what the front end writes
+    calls.py     calls, and what the functions of a program change in their arguments: their summaries.py
     check.py     the mistakes
 """

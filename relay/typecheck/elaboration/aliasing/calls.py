@@ -6,8 +6,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -17,6 +16,7 @@ from relay.ir.intrinsic import Intrinsic
 from relay.ir.partial_calls import PartialCall
 from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.surface import Apply, Attribute, Index
+from relay.ir.traverse import free_variables
 from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -27,92 +27,28 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.aliasing import effects, methods, views
+from relay.typecheck.elaboration.aliasing import effects, intrinsics, methods, views
+from relay.typecheck.elaboration.aliasing.containers import copy_container, elements, make_container
 from relay.typecheck.elaboration.aliasing.kinds import Kind
-from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Step
+from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Outside, Step
 from relay.typecheck.elaboration.aliasing.places import Place, Slot, Source
+from relay.typecheck.elaboration.aliasing.summaries import Reference
 from relay.typecheck.elaboration.aliasing.walk import Walker
 from relay.typecheck.elaboration.values.bound_methods import changing_function, method_function
 
-SHIFTING = ("insert", "remove", "reverse", "sort", "clear", "update")
-"""The methods after which an index of a list means another item."""
-
-COPIES = (list, tuple, dict, sorted, reversed, copy.copy, dataclasses.replace)
+COPIES = (list, tuple, dict, sorted, copy.copy, dataclasses.replace)
 
 
-@attrs.frozen
-class Reference:
-    """An object by its way from a parameter."""
-
-    parameter: int
-    path: tuple[Step, ...] = ()
-
-
-@attrs.frozen
-class Containment:
-    """An object of one argument that another one holds, in a field if that is known, through as many new objects as
-    `depth` says."""
-
-    into: Reference
-    step: Step | None
-    held: Reference
-    depth: int = 0
-
-
-@attrs.frozen(eq=False)
-class Summary:
-    """The effect of a function: which objects of its arguments change, which hold others then, and which its result
-    is, or holds. `missed`: the parameters that it gives back without some change."""
-
-    changes: Sequence[tuple[Reference, Change]] = ()
-    holds: Sequence[Containment] = ()
-    result: Sequence[Reference] = ()
-    inside: Sequence[Reference] = ()
-    missed: Mapping[int, Change] = MappingProxyType({})
-
-    @property
-    def content(self) -> object:
-        """The content, which tells summaries apart whenever they were found."""
-        ways = [frozenset(map(_way, rs)) for rs in ((r for r, _ in self.changes), self.result, self.inside)]
-        holds = frozenset((_way(h.into), h.step and h.step.key, _way(h.held), h.depth) for h in self.holds)
-        return *ways, holds, frozenset(self.missed)
-
-
-def _way(reference: Reference) -> object:
-    return reference.parameter, tuple((s.key, s.variable) for s in reference.path)
-
-
-def elements(walker: Walker, atom: Atom) -> Objects:
-    """The objects that a container holds."""
-    return walker.contents(walker.objects(atom), walker.any_step())
-
-
-def make_container(walker: Walker, target: Var, items: Sequence[Atom], names: Sequence[object] = ()) -> None:
-    """A new list, tuple or record of these items."""
-    made = Object()
-    for position, item in enumerate(items):
-        key = names[position] if position < len(names) else position
-        made.hold(Step(key), walker.objects(item))
-    walker.bind(target, frozenset({made}))
-
-
-def copy_container(walker: Walker, target: Var, objects: Objects) -> None:
-    """A new container of the same elements."""
-    made = Object()
-    for one in objects:
-        for step, held in one.edges.items():
-            for item, count in held.items():
-                if item.parent is not one:
-                    made.hold(step, {item}, count)
-        if one.given:
-            made.hold(walker.any_step(), {one.part(walker.any_step())})
-    walker.bind(target, frozenset({made}))
-
-
-def define(walker: Walker, function: Function) -> None:
-    """A local function is made: it may be called by anyone with anything."""
+def define(walker: Walker, target: Var, function: Function) -> None:
+    """A local function is made, which holds what it captures: it may be called by anyone with anything."""
     if function.label in walker.active:
+        walker.bind_new(target)
         return
+    defaults = [p.default for p in function.signature or () if p.default is not None]
+    made = Object()
+    for atom in (*free_variables(function), *defaults):
+        made.hold(walker.any_step(), walker.objects(atom))
+    walker.bind(target, frozenset({made}))
     before = walker.state.copy()
     for parameter in function.parameters:
         walker.bind_new(parameter)
@@ -128,7 +64,7 @@ def call(walker: Walker, targets: tuple[Var, ...], value: Apply) -> None:
         return
     match value.function:
         case Static(Intrinsic(name)):
-            _intrinsic(walker, target, name, value)
+            intrinsics.apply(walker, target, name, value)
         case Static(meaning):
             _call_object(walker, target, meaning, value)
         case Global(name):
@@ -136,6 +72,23 @@ def call(walker: Walker, targets: tuple[Var, ...], value: Apply) -> None:
             _call_object(walker, target, found, value)
         case Var() as function:
             _call_variable(walker, target, function, value)
+
+
+def call_with_stars(walker: Walker, target: Var, value: Apply) -> None:
+    """`f(*items, **named, key=v)`: a call with the elements, each of which may be any where their number is not
+    known."""
+    function, items, *dicts = value.arguments
+    meaning = walker.meanings.value(items) if isinstance(items, Var) else None
+    count = len(meaning.items) if isinstance(meaning, Tuple) else 0
+    atoms, keywords = [Var("argument") for _ in range(count)], list(value.keywords)
+    for position, atom in enumerate(atoms):
+        walker.places[atom] = Place(walker.contents(walker.objects(items), Step(position)), walker.tick())
+    for part in dicts:
+        known = walker.meanings.value(part) if isinstance(part, Var) else None
+        for name in known.form.names if isinstance(known, Tuple) and known.form is not None else ():
+            keywords.append((name, Var(name)))
+            walker.places[keywords[-1][1]] = Place(walker.contents(walker.objects(part), Step(name)), walker.tick())  # type: ignore[index]
+    call(walker, (target,), Apply(function, tuple(atoms), tuple(keywords), value.span))
 
 
 def _call_variable(walker: Walker, target: Var, function: Var, value: Apply) -> None:
@@ -189,7 +142,7 @@ def call_changing(walker: Walker, target: Var, callee: AbstractValue | None, rec
         definition, is_method = found
         arguments = (receiver, *value.arguments) if is_method else value.arguments
         call_definition(walker, result, definition, arguments, value)
-        places = _by_parameter(definition.function, arguments, value.keywords)
+        places = _by_parameter(walker, definition.function, arguments, value.keywords)
         stale = {places[p]: c for p, c in walker.summarize(definition).missed.items() if p in places}
         missed = {i: stale[a] for i, a in enumerate(given) if a in stale}
     elif isinstance(callee, Method):
@@ -219,9 +172,11 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
     if function.label in walker.active:
         walker.bind_new(target)
         return
-    given = _by_parameter(function, value.arguments, value.keywords)
+    given = _by_parameter(walker, function, value.arguments, value.keywords)
+    defaults = {i: p.default for i, p in enumerate(function.signature or ()) if p.default is not None}
     for position, parameter in enumerate(function.parameters):
-        place = walker.place(given[position]) if position in given else None
+        atom = given.get(position, defaults.get(position))
+        place = None if atom is None else walker.place(atom)
         if place is None:
             walker.bind_new(parameter)
         else:
@@ -238,11 +193,22 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
 
 
 def _by_parameter(
-    function: Function, arguments: Sequence[Atom], keywords: Sequence[tuple[str, Atom]]
+    walker: Walker, function: Function, arguments: Sequence[Atom], keywords: Sequence[tuple[str, Atom]]
 ) -> Mapping[int, Atom]:
-    names = {p.name: i for i, p in enumerate(function.parameters)}
-    found = dict(enumerate(arguments[: len(function.parameters)]))
-    return found | {names[name]: atom for name, atom in keywords if name in names}
+    """The arguments of parameters; `*args` is a tuple, and `**kwargs` a dict, of all others."""
+    kinds = [p.kind for p in function.signature or ()]
+    names = {p.name: i for i, p in enumerate(function.parameters) if not kinds or not kinds[i].startswith("var")}
+    count = kinds.index("var_positional") if "var_positional" in kinds else len(function.parameters)
+    found = dict(enumerate(arguments[:count]))
+    found |= {names[name]: atom for name, atom in keywords if name in names}
+    if "var_positional" in kinds:
+        found[count] = Var(function.parameters[count].name)
+        make_container(walker, found[count], arguments[count:])  # type: ignore[arg-type]
+    if "var_keyword" in kinds:
+        others = [(name, atom) for name, atom in keywords if name not in names]
+        rest = found[kinds.index("var_keyword")] = Var(function.parameters[-1].name)
+        make_container(walker, rest, [atom for _, atom in others], [name for name, _ in others])
+    return found
 
 
 def call_definition(
@@ -251,13 +217,20 @@ def call_definition(
     """A call of a function of the program, with these arguments by position."""
     function = definition.function
     summary = walker.summarize(definition)
-    given = _by_parameter(function, arguments, value.keywords)
+    given = _by_parameter(walker, function, arguments, value.keywords)
 
     def objects(reference: Reference) -> Objects:
-        found = walker.objects(given[reference.parameter]) if reference.parameter in given else NONE
+        start = reference.parameter
+        found = walker.outside(start.name, start.value) if isinstance(start, Outside) else given_objects(start)
         for step in reference.path:
             found = walker.contents(found, step if step.key is not None else walker.any_step())
         return found
+
+    def given_objects(parameter: int) -> Objects:
+        if parameter in given:
+            return walker.objects(given[parameter])
+        default = function.signature[parameter].default if parameter < len(function.signature or ()) else None
+        return walker.outside(function.parameters[parameter].name, getattr(default, "value", None), True)
 
     for parameter in dict.fromkeys(reference.parameter for reference, _ in summary.changes):
         now, atom = walker.tick(), given.get(parameter)
@@ -269,8 +242,8 @@ def call_definition(
             note = Change(now, value.span, name, steps, is_sum=inner.is_sum, is_of_record=is_record, within=inner)
             for one in objects(reference) if reference.parameter == parameter else NONE:
                 walker.state.change(one, note)
-                if one.root.name:
-                    walker.mistake(one.root.name, value.span, note, "global")
+                if one.root.outside is not None:
+                    walker.outside_changes(one.root.outside, value.span, note)
         for position, other in given.items():  # an argument that another parameter changes
             change = walker.state.missed(walker.objects(other), now - 1)
             if position != parameter and change is not None:
@@ -285,8 +258,9 @@ def call_definition(
             one.hold(walker.any_step() if each.step is None else each.step, held)
     found = frozenset(o for r in summary.result for o in objects(r))
     inside = frozenset(o for r in summary.inside for o in objects(r))
-    if inside or not found:
+    if inside or not found or summary.is_iterator:
         made = Object(True, walker.kind(target) is Kind.ARRAY, is_cell=walker.kind(target) is Kind.CELL)
+        made.is_iterator = summary.is_iterator
         made.hold(walker.any_step(), inside)
         found |= {made}
     walker.bind(target, found)
@@ -330,11 +304,16 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         sources = tuple(_source(walker, a) for a in arguments)
         several = (None, *sources[:1]) if found is enumerate else sources
         is_counted = found is enumerate and len(arguments) == 1 and not value.keywords
-        walker.places[target] = Place(NONE, walker.tick(), source=Source(NONE, several, is_counted))
+        element = Object()
+        for atom in arguments:
+            element.hold(walker.any_step(), elements(walker, atom))
+        walker.bind_iterator(target, frozenset({element}), Source(NONE, several, is_counted))
     elif isinstance(found, type) and is_plain_class(found) and not is_record_class(found):
         methods.make_object(walker, target, found, value)
     elif isinstance(found, type) and (is_record_class(found) or data_class(found) is not None):
         _construct(walker, target, value)
+    elif found is reversed and arguments:
+        walker.bind_iterator(target, elements(walker, arguments[0]))
     elif any(found is c for c in COPIES) or getattr(found, "__relay_builtin__", None) == "replace":
         if arguments:
             copy_container(walker, target, walker.objects(arguments[0]))
@@ -381,107 +360,3 @@ def _construct(walker: Walker, target: Var, value: Apply) -> None:
     names = meaning.form.names if isinstance(meaning, Tuple) and meaning.form is not None else ()
     make_container(walker, target, value.arguments, names)
     _hold_fields(walker, target, value)
-
-
-# ---- what the front end writes
-
-
-def _intrinsic(walker: Walker, target: Var, name: str, value: Apply) -> None:
-    arguments = value.arguments
-    rule = _INTRINSICS.get(name)
-    if name == "augment":
-        methods.augment(walker, target, value)
-    elif (own := methods.method_of(walker, name, value)) is not None:
-        methods.call(walker, target, name, own, value)
-    elif name in ("pop", "popitem", "setdefault"):
-        _pop(walker, target, value, keeps=name == "setdefault")
-    elif target in walker.definition.updated:
-        _update(walker, target, name, value)
-    elif rule is not None:
-        rule(walker, target, arguments)
-    else:
-        walker.bind_new(target)
-
-
-def _update(walker: Walker, target: Var, name: str, value: Apply) -> None:
-    """A method that changes a list or dict."""
-    whole, *given = value.arguments
-    slot = place.slot if (place := walker.place(whole)) is not None else None
-    objects = effects.change(walker, whole, value.span)
-    for one in objects:
-        one.sizes += 1
-        one.shifts += name in SHIFTING
-        for atom in given:
-            held = elements(walker, atom) if name in ("spread", "update") else walker.objects(atom)
-            walker.state.put(one, walker.any_step(), held)
-    walker.bind(target, objects, slot)
-
-
-def _pop(walker: Walker, target: Var, value: Apply, keeps: bool = False) -> None:
-    """`xs.pop(i)`: a pair of the item, which the list does not hold any more, and the list; `d.setdefault(key, value)`
-    with the value, which the dict `keeps`."""
-    whole = value.arguments[0]
-    place = walker.place(whole)
-    objects, step = walker.objects(whole), walker.any_step()
-    found = walker.contents(objects, step)
-    effects.change(walker, whole, value.span)
-    for one in objects:
-        one.sizes += 1
-        one.shifts += not keeps
-        if keeps:
-            for atom in value.arguments[2:]:
-                walker.state.put(one, step, walker.objects(atom))
-            continue
-        walker.state.take(one, step)  # the part of a list from outside; of another list it may be any item
-    if keeps:
-        held = walker.contents(objects, step)
-    else:
-        held = frozenset(o if o.parent in objects else o.twin(objects) for o in found)
-    walker.popped[target] = [(None, None), (None if place is None else place.slot, None)]
-    pair = Object()
-    pair.hold(Step(0), held)
-    pair.hold(Step(1), objects)
-    walker.places[target] = Place(frozenset({pair}), walker.tick())
-
-
-def _append(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
-    """A longer list that the front end makes: of a comprehension, or of a display."""
-    objects = walker.objects(arguments[0])
-    for one in objects:
-        walker.state.put(one, walker.any_step(), walker.objects(arguments[-1]))
-    walker.bind(target, objects)
-
-
-def _spread(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
-    walker.bind(target, frozenset({Object()}))
-    for made in walker.objects(target):
-        for atom in arguments:
-            made.hold(walker.any_step(), elements(walker, atom))
-
-
-def _same(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
-    place = walker.place(arguments[0])
-    if place is None:
-        walker.places.pop(target, None)
-    else:
-        walker.places[target] = place
-
-
-def _rest(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
-    """`a, *rest = xs`: the parts of which one is a new list."""
-    held, made, rest = elements(walker, arguments[0]), Object(), Object()
-    rest.hold(walker.any_step(), held)
-    made.hold(walker.any_step(), held | {rest})
-    walker.bind(target, frozenset({made}))
-
-
-_INTRINSICS: dict[str, Callable[[Walker, Var, Sequence[Atom]], None]] = {
-    "list": make_container,
-    "append": _append,
-    "extend": _append,
-    "spread": _spread,
-    "growing": _same,
-    "each": _same,
-    "assigned": _same,
-    "unpack": _rest,
-}

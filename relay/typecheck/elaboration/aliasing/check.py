@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from relay.errors import Label, Span, TypeCheckError
@@ -13,11 +13,11 @@ from relay.ir.definition import Definition
 from relay.ir.expr import Function, Lambda
 from relay.ir.traverse import walk
 from relay.typecheck.elaboration.abstract_values import Context, GlobalFunction, LocalFunction, is_of_template
-from relay.typecheck.elaboration.aliasing.calls import Containment, Reference, Summary
 from relay.typecheck.elaboration.aliasing.effects import effect
 from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
-from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Step
-from relay.typecheck.elaboration.aliasing.places import Mistake, Place
+from relay.typecheck.elaboration.aliasing.objects import Change, Object
+from relay.typecheck.elaboration.aliasing.places import Mistake
+from relay.typecheck.elaboration.aliasing.summaries import Reference, Summary, summary_of
 from relay.typecheck.elaboration.aliasing.walk import TooLong, Walker
 
 _OWN = str(Path(__file__).parents[3]) + os.sep
@@ -104,7 +104,7 @@ class Aliases:
             _warn_once(function.span, f"{function.name} is too long to look for changes under other names in it")
             result = None
         self._mistakes[definition] = list(walker.mistakes.values())
-        summary = _summary(walker, roots, result)
+        summary = summary_of(walker, roots, result)
         self._lost[definition] = [] if result is None else list(_lost_changes(walker, function, summary))
         return summary
 
@@ -123,56 +123,6 @@ def _is_of_item(changed: Reference, change: Change) -> bool:
     """True for `p[i] = v` of an object that is given, which may have a result of its own, as for arrays."""
     steps = change.first.steps
     return not changed.path and not (steps and isinstance(steps[0].key, str))
-
-
-def _summary(walker: Walker, roots: dict[Object, int], result: Place | None) -> Summary:
-    def reference(one: Object) -> Reference | None:
-        position = roots.get(one.root)
-        return None if position is None else Reference(position, one.path)
-
-    changed = walker.state.changed.items()
-    changes = [(found, change) for one, change in changed if (found := reference(one)) is not None]
-    holds = []
-    for root in roots:
-        for holder in (root, *root.parts):
-            into = reference(holder)
-            if into is None:
-                continue
-            for step, there in holder.edges.items():
-                at = step if isinstance(step.key, str) else None  # a field
-                others = [o for o in there if o.parent is not holder]
-                holds += [Containment(into, at, h) for h in map(reference, others) if h is not None]
-                made = [o for o in others if reference(o) is None]
-                holds += [Containment(into, at, h, depth) for h, depth in _references_inside(made, reference)]
-    direct, inside = [], []
-    gives_back = walker.definition.gives_back
-    results = NONE if result is None else result.objects
-    for one in walker.contents(results, Step(0)) if gives_back else results:
-        found = reference(one)
-        if found is not None:
-            direct.append(found)
-            continue
-        inside += [found for found, _ in _references_inside([one], reference)]
-    missed = {gives_back[i]: change for i, change in walker.stale.items()}
-    return Summary(changes, holds, direct, inside, missed)
-
-
-def _references_inside(
-    objects: list[Object], reference: Callable[[Object], Reference | None]
-) -> list[tuple[Reference, int]]:
-    """The parts of arguments that new objects hold, and through how many of these."""
-    found, seen, waiting = list[tuple[Reference, int]](), set(objects), [(o, 1) for o in objects]
-    while waiting:
-        holder, depth = waiting.pop()
-        for held in holder.edges.values():
-            for one in set(held) - seen:
-                seen.add(one)
-                known = reference(one)
-                if known is None:
-                    waiting.append((one, depth + 1))
-                else:
-                    found.append((known, depth))
-    return found
 
 
 def is_own(definition: Definition) -> bool:
@@ -231,6 +181,20 @@ def _error(mistake: Mistake) -> TypeCheckError:
             mistake.span,
             labels=labels,
             help=f"copy it before: `{name}.copy()`",
+        )
+    if mistake.what == "default":
+        return TypeCheckError(
+            f"this changes the default of `{name}`, in Python for all later calls",
+            mistake.span,
+            labels=labels,
+            help=f"pass a new one, or write `{name}=None` and make it in the function",
+        )
+    if change.is_use:
+        return TypeCheckError(
+            f"in Python, `{name}` is an iterator, of which nothing is left after its first use",
+            mistake.span,
+            labels=tuple(Label(label.span, "the first use") for label in labels),
+            help=f"make it a list before: `{name} = list(..)`",
         )
     if mistake.what == "lost":
         message = f"`{name}` is a value of the caller's, which does not see this change, and it is not returned"

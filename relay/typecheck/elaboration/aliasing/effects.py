@@ -26,7 +26,8 @@ from relay.ir.expr import (
 from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.traverse import operands
-from relay.typecheck.elaboration.aliasing import calls, methods, views
+from relay.typecheck.elaboration.abstract_values import Method
+from relay.typecheck.elaboration.aliasing import calls, containers, methods, views
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -44,6 +45,11 @@ _FROM_THE_END, _SEVERAL = Var("from the end"), Var("several")
 
 def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
     """Note what an expression does to objects, and what its targets are."""
+    _bind_targets(walker, targets, value)
+    _use_iterators(walker, value)
+
+
+def _bind_targets(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
     match value:
         case Attribute(atom, "shape" | "ndim" | "size" | "dtype") if _is_array(walker, atom):
             return
@@ -83,15 +89,15 @@ def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
             step = step_of_items(walker, value.value, value.items)
             read_item(walker, targets[0], value.value, step, is_view=not _has_arrays(walker, value))
         case MakeTuple(items):
-            calls.make_container(walker, targets[0], items)
+            containers.make_container(walker, targets[0], items)
         case Annotated(atom) if targets:
             _alias(walker, targets[0], atom)
         case Unpack():
             _unpack(walker, targets, value.value)
         case Global() | Constant() | Static():
-            bind_global(walker, targets[0], value)
+            bind_outside(walker, targets[0], value)
         case Lambda(function):
-            calls.define(walker, function)
+            calls.define(walker, targets[0], function)
         case RefNew() | RefRead() | RefWrite() | SetAttribute():
             _cell(walker, targets, value)
         case Assert():
@@ -99,6 +105,20 @@ def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
         case _:
             for target in targets:
                 walker.bind_new(target)
+
+
+_KEEPING = ("list", "append", "extend", "given_back", "set_field", "assigned", "growing", "each")
+"""The intrinsics that keep what they are given as it is."""
+
+
+def _use_iterators(walker: Walker, value: Expr) -> None:
+    """An expression uses up the iterators among its operands, unless it only keeps them."""
+    match value:
+        case Apply(Static(Intrinsic(name))) if name in _KEEPING:
+            return
+        case Apply() | Unpack() | Index() | OpCall():
+            for atom in operands(value):
+                walker.use_iterator(atom, value.span)
 
 
 def read_all(walker: Walker, atoms: Iterable[Atom], span: Span | None) -> None:
@@ -116,7 +136,7 @@ def _give_back(walker: Walker, target: Var, result: Atom, changed: Sequence[Atom
             walker.stale[position] = missed
         elif missed is not None:
             walker.read(atom, span)
-    calls.make_container(walker, target, (result, *changed))
+    containers.make_container(walker, target, (result, *changed))
 
 
 def _is_array(walker: Walker, atom: Atom) -> bool:
@@ -128,7 +148,7 @@ def _alias(walker: Walker, target: Var, atom: Atom) -> None:
     found = walker.place(atom)
     if found is None:
         if isinstance(atom, Global):
-            bind_global(walker, target, atom)
+            bind_outside(walker, target, atom)
         else:
             walker.places.pop(target, None)
     elif found.source is not None:
@@ -137,12 +157,13 @@ def _alias(walker: Walker, target: Var, atom: Atom) -> None:
         walker.bind(target, found.objects, found.slot, walker.missed(atom))
 
 
-def bind_global(walker: Walker, target: Var, atom: Atom) -> None:
-    """Let a variable be a global one's object."""
-    if isinstance(atom, Global) and walker.kind(target) is not Kind.PLAIN:
-        walker.bind(target, frozenset({walker.global_object(atom.name, walker.kind(target) is Kind.ARRAY)}))
+def bind_outside(walker: Walker, target: Var, atom: Atom) -> None:
+    """Let a variable be an object of Python: a global one, or one that a program holds as it is."""
+    objects = walker.objects(atom)
+    if objects:
+        walker.bind(target, objects)
     else:
-        walker.places.pop(target, None)
+        walker.bind_new(target)
 
 
 # ---- items and fields
@@ -208,7 +229,7 @@ def read_item(walker: Walker, target: Var, whole: Atom, step: Step, *, is_view: 
     elif is_array and not is_view:
         walker.bind_new(target)
     elif has_slices and not is_array:
-        calls.copy_container(walker, target, objects)
+        containers.copy_container(walker, target, objects)
     else:
         holder = whole if isinstance(whole, Var) else None
         for one in held:
@@ -239,8 +260,8 @@ def change(walker: Walker, atom: Atom, span: Span | None, step: Step | None = No
     note = attrs.evolve(note, is_of_record=walker.kind(atom) is Kind.RECORD) if isinstance(atom, Var) else note
     for one in objects:
         walker.state.change(one, note, step)
-        if one.root.name:
-            walker.mistake(one.root.name, span, note, "global")
+        if one.root.outside is not None:
+            walker.outside_changes(one.root.outside, span, note)
     return objects
 
 
@@ -276,6 +297,13 @@ def replace_item(walker: Walker, target: Var, whole: Atom, step: Step, new: Atom
 def _attribute(walker: Walker, target: Var, value: Attribute) -> None:
     if methods.read_property(walker, target, value):
         return
+    if isinstance(walker.meanings.value(target), Method):  # which holds its object
+        containers.make_container(walker, target, (value.value,))
+        return
+    owner = walker.owner(value.value)
+    if owner is not None:
+        walker.bind(target, walker.outside(f"{owner.__name__}.{value.name}", getattr(owner, value.name, None)))
+        return
     if value.name == "value" and any(o.is_cell for o in walker.objects(value.value)):
         _read_cell(walker, target, value.value)
     elif _is_array(walker, value.value):
@@ -286,6 +314,9 @@ def _attribute(walker: Walker, target: Var, value: Attribute) -> None:
             walker.places.pop(target, None)
     else:
         read_item(walker, target, value.value, Step(value.name))
+        shared = methods.class_attribute(walker, value.value, value.name)
+        if shared and walker.kind(target) is not Kind.PLAIN:
+            walker.bind(target, walker.objects(target) | shared, Slot(walker.objects(value.value), Step(value.name)))
 
 
 def _unpack(walker: Walker, targets: tuple[Var, ...], atom: Atom) -> None:
@@ -391,14 +422,16 @@ def _operator(walker: Walker, target: Var, value: OpCall) -> None:
         if walker.kind(first) is Kind.LIST:
             for one in objects:
                 one.sizes += 1
-                walker.state.put(one, walker.any_step(), calls.elements(walker, value.arguments[1]))
+                walker.state.put(one, walker.any_step(), containers.elements(walker, value.arguments[1]))
         walker.bind(target, objects, None if place is None else place.slot)
         return
     kind = walker.kind(target)
     if kind in (Kind.LIST, Kind.FIXED) and value.operator in ("add", "multiply", "bitwise_or"):
         made = Object()
         for argument in value.arguments:
-            made.hold(walker.any_step(), calls.elements(walker, argument), 2 if value.operator == "multiply" else 1)
+            made.hold(
+                walker.any_step(), containers.elements(walker, argument), 2 if value.operator == "multiply" else 1
+            )
         walker.bind(target, frozenset({made}))
         return
     walker.bind_new(target)

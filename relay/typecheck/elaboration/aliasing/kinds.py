@@ -7,15 +7,36 @@ from collections.abc import Iterable, Iterator
 
 from relay.ir.definition import content_type, data_class, is_optional
 from relay.ir.expr import Var
-from relay.ir.types import DataType, Form, RefType, StackType, TensorType, TupleType, Type, TypeId, Unknown, prune
+from relay.ir.types import (
+    DataType,
+    Form,
+    FunctionType,
+    RefType,
+    StackType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeId,
+    Unknown,
+    prune,
+)
 from relay.ir.types import Kind as KindOfType
-from relay.typecheck.elaboration.abstract_values import AbstractValue, Context, DynamicValue, Text, Tuple, Zip
+from relay.typecheck.elaboration.abstract_values import (
+    AbstractValue,
+    Context,
+    DynamicValue,
+    LocalFunction,
+    Method,
+    Text,
+    Tuple,
+    Zip,
+)
 from relay.typecheck.unification import resolve
 
 
 class Kind(enum.Enum):
     """The kind of a value. PLAIN: no object that can change. LIST: lists and dicts. FIXED: holds objects, and cannot
-    change itself."""
+    change itself, as tuples and functions do."""
 
     PLAIN = enum.auto()
     ARRAY = enum.auto()
@@ -40,7 +61,9 @@ def kind_of_value(value: AbstractValue) -> Kind:
             return kind_of_type(value.type)
         case Text():
             return Kind.PLAIN
-        case Zip():
+        case Method(whole):
+            return Kind.PLAIN if kind_of_value(whole) is Kind.PLAIN else Kind.FIXED
+        case LocalFunction() | Zip():
             return Kind.FIXED
         case _:
             return Kind.PLAIN
@@ -57,6 +80,8 @@ def kind_of_type(type_: Type) -> Kind:
             return Kind.LIST
         case RefType():
             return Kind.CELL
+        case FunctionType():
+            return Kind.FIXED
         case DataType() as data:
             if is_optional(data):
                 return kind_of_type(content_type(data))

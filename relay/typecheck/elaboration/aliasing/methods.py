@@ -8,11 +8,12 @@ from relay.errors import Span
 from relay.ir.definition import giving_back
 from relay.ir.expr import Atom, OpCall, Static, Var
 from relay.ir.intrinsic import IN_PLACE
+from relay.ir.structure import is_plain_class
 from relay.ir.surface import Apply, Attribute, IndexUpdate, Slice
 from relay.ir.types import TupleType, prune
 from relay.typecheck.elaboration.abstract_values import DynamicValue, Method, Tuple
 from relay.typecheck.elaboration.aliasing import calls, effects
-from relay.typecheck.elaboration.aliasing.objects import Object
+from relay.typecheck.elaboration.aliasing.objects import NONE, Object, Objects
 from relay.typecheck.elaboration.aliasing.places import Place
 from relay.typecheck.elaboration.aliasing.walk import Walker
 from relay.typecheck.elaboration.values import records, special_methods
@@ -74,6 +75,15 @@ def read_property(walker: Walker, target: Var, value: Attribute) -> bool:
         return False
     calls.call_definition(walker, target, getter.definition, (value.value,), Apply(value.value, (), (), value.span))
     return True
+
+
+def class_attribute(walker: Walker, atom: Atom, name: str) -> Objects:
+    """The object that the class of an operand has under a name which is no field of the operand; none for all else."""
+    whole = _receiver(walker, atom)
+    form = None if whole is None else whole.form
+    if form is None or name in form.names or not is_plain_class(form.cls):
+        return NONE
+    return walker.outside(f"{form.cls.__name__}.{name}", class_member(form.cls, name))
 
 
 def set_item(walker: Walker, target: Var, value: IndexUpdate) -> bool:

@@ -63,17 +63,27 @@ class Edges(dict[Step, dict["Object", int]]):
         return [*self._variable, *same, *other_times]
 
 
+@attrs.frozen
+class Outside:
+    """An object of Python that a function sees and is not given: a global one, or the default of a parameter."""
+
+    name: str = attrs.field(eq=False)
+    value: object = attrs.field(eq=id)
+    is_default: bool = attrs.field(default=False, eq=False)
+
+
 @attrs.define(eq=False)
 class Object:
     """An object. `given`: it comes from outside, so that parts are made when asked for. `is_array`: its parts are
-    views, which change with it. `edges`: what it holds, and how often."""
+    views, which change with it. `is_iterator`: what goes through it uses it up. `edges`: what it holds, how often."""
 
     given: bool = False
     is_array: bool = False
     is_cell: bool = False
+    is_iterator: bool = False
     parent: Object | None = None
     path: tuple[Step, ...] = ()
-    name: str = ""
+    outside: Outside | None = None
     shifts: int = 0  # how often its items moved, so that an index means another one
     sizes: int = 0  # how often its length changed, so that an index from the end does
     edges: Edges = attrs.field(factory=Edges)
@@ -129,6 +139,7 @@ class Change:
     without: frozenset[Object] = frozenset()  # the containers that do not see it
     is_sum: bool = False
     is_of_record: bool = False
+    is_use: bool = False  # what uses up an iterator
     within: Change | None = None  # that of the function which is called here
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import attrs
@@ -25,6 +25,7 @@ from relay.ir.expr import (
     Loop,
     LoopLabel,
     Next,
+    Static,
     Var,
     Yield,
 )
@@ -41,8 +42,18 @@ from relay.ir.surface import (
     TuplePattern,
     Unpack,
 )
+from relay.typecheck.elaboration.abstract_values import PythonObject
 from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
-from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, State, Step, joined_states
+from relay.typecheck.elaboration.aliasing.objects import (
+    NONE,
+    Change,
+    Object,
+    Objects,
+    Outside,
+    State,
+    Step,
+    joined_states,
+)
 from relay.typecheck.elaboration.aliasing.places import Mistake, Place, Slot, Source
 from relay.typecheck.elaboration.library import undecorated
 
@@ -88,7 +99,7 @@ class Walker:
         self.places: dict[Var, Place] = {}
         self.values: dict[Var, Expr] = {}
         self.moments: dict[Var, int] = {}  # when variables were bound last
-        self.globals: dict[str, Object] = {}
+        self.globals: dict[Outside, Object] = {}
         self.mistakes: dict[tuple[object, str], Mistake] = {}
         self.active: list[LoopLabel] = []  # local functions that are being walked through
         self.defined: set[LoopLabel] = set()  # all local functions
@@ -110,17 +121,27 @@ class Walker:
     def objects(self, atom: Atom) -> Objects:
         """The objects that an operand may be."""
         if isinstance(atom, Global):
-            value = self.definition.scope.resolve(atom.name)
-            is_object = isinstance(value, list | dict | set | tuple | np.ndarray) or _is_made_of_class(value)
-            return frozenset({self.global_object(atom.name, isinstance(value, np.ndarray))}) if is_object else NONE
+            return self.outside(atom.name, self.definition.scope.resolve(atom.name))
+        if isinstance(atom, Static):
+            return self.outside("it", atom.value)
         found = self.place(atom)
         return NONE if found is None else found.objects
 
-    def global_object(self, name: str, is_array: bool) -> Object:
-        """The object that a global variable is."""
-        if name not in self.globals:
-            self.globals[name] = Object(True, is_array, name=name)
-        return self.globals[name]
+    def owner(self, atom: Atom) -> ModuleType | type | None:
+        """The module or class that an operand is; None for all else."""
+        value = self.definition.scope.resolve(atom.name) if isinstance(atom, Global) else None
+        if isinstance(atom, Var) and isinstance(meaning := self.meanings.value(atom), PythonObject):
+            value = meaning.value
+        return value if isinstance(value, ModuleType | type) else None
+
+    def outside(self, name: str, value: object, is_default: bool = False) -> Objects:
+        """The object that a value of Python is which can change, or hold what can."""
+        if not (isinstance(value, list | dict | set | tuple | np.ndarray) or _is_made_of_class(value)):
+            return NONE
+        key = Outside(name, value, is_default)
+        if key not in self.globals:
+            self.globals[key] = Object(True, isinstance(value, np.ndarray), outside=key)
+        return frozenset({self.globals[key]})
 
     def missed(self, atom: Atom) -> Change | None:
         """A change that the value of an operand has missed."""
@@ -142,6 +163,12 @@ class Walker:
         else:
             self.bind(target, frozenset({Object(True, kind is Kind.ARRAY, is_cell=kind is Kind.CELL)}))
 
+    def bind_iterator(self, target: Var, elements: Objects, source: Source | None = None) -> None:
+        """Let a variable be an iterator over these."""
+        made = Object(is_iterator=True)
+        made.hold(self.any_step(), elements)
+        self.places[target] = Place(frozenset({made}), self.tick(), source=source)
+
     def kind(self, variable: Var) -> Kind:
         """The kind of a variable's values."""
         return self.meanings.kind(variable) or Kind.UNKNOWN
@@ -150,6 +177,12 @@ class Walker:
         """An operand is read: it must have seen all changes."""
         if isinstance(atom, Var) and atom in self.places and (change := self.missed(atom)) is not None:
             self.mistake(self.written_name(atom), span, change, what)
+
+    def use_iterator(self, atom: Atom, span: Span | None) -> None:
+        """An operand is used up, if it is an iterator."""
+        for one in self.objects(atom):
+            if one.is_iterator:
+                self.state.change(one, Change(self.tick(), span, self.written_name(atom), is_use=True))
 
     def written_name(self, atom: Atom) -> str:
         """The name by which a program writes an operand, or what it is a part of."""
@@ -170,6 +203,10 @@ class Walker:
         known = self.mistakes.get(key)
         if known is None or known.change.is_sum:
             self.mistakes[key] = Mistake(name, span, change, what)
+
+    def outside_changes(self, changed: Outside, span: Span | None, change: Change) -> None:
+        """An object that nobody passes must not change."""
+        self.mistake(changed.name, span, change, "default" if changed.is_default else "global")
 
     # ---- blocks
 
@@ -211,7 +248,7 @@ class Walker:
         """An operand as it goes on to another block."""
         found = self.place(atom)
         if found is None:
-            return Place(NONE, self.clock)
+            return Place(self.objects(atom), self.clock)
         return attrs.evolve(found, missed=self.missed(atom))
 
     def _binding(self, binding: Binding) -> None:
@@ -346,6 +383,7 @@ class Walker:
 
     def _for(self, targets: tuple[Var, ...], value: ForEach) -> None:
         self.read(value.iterable, value.span)
+        self.use_iterator(value.iterable, value.span)
         whole = self.place(value.iterable)
         source = None if whole is None else whole.source or Source(whole.objects)
         began, seen = self.clock, list[Step]()
@@ -365,6 +403,8 @@ class Walker:
 
         jumps = self.rounds(value.label, [self.handed(v) for v in value.initial], round_)
         self.arrive(targets, [*ended, *jumps.nexts, *jumps.exits])
+        if value.label.name in ("map", "filter"):  # which are lists here, and iterators in Python
+            self.bind_iterator(targets[0], self.contents(self.objects(targets[0]), self.any_step()))
 
     def _element(self, element: Var, source: Source, body: Block) -> Step:
         """Bind the element of a round; the variable of `enumerate` is the step to it."""

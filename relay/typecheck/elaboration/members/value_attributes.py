@@ -51,6 +51,10 @@ def attribute(
     if name == "__class__" and isinstance(entity, Tuple) and entity.form is not None and records.is_record(entity):
         return PythonObject(entity.form.cls)
     if known := method_overloads(entity, name):
+        if name == "__setitem__":
+            raise TypeCheckError(
+                "a call of `__setitem__` is not part of Relay", span, help=f"write `{described}[i] = v`"
+            )
         if not overloads.is_attribute(known[0].function):
             return Method(entity, name, described)
         call = overloads.Call(checker, empty_context(), out, known[0].function, [entity], (), span, [described])
