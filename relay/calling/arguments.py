@@ -52,6 +52,7 @@ from relay.typecheck.elaboration import (
     StructureArg,
     holds_returned,
 )
+from relay.typecheck.elaboration.abstract_values import Identity
 from relay.typecheck.elaboration.closures.returned_closures import holds_closures
 from relay.typecheck.elaboration.library import undecorated
 from relay.typecheck.elaboration.values.objects import is_meaningful
@@ -117,7 +118,7 @@ def describe(
         return _describe_parts(*structure, function, position, path, annotation, held)
     if isinstance(value, StaticArg):
         inner = value.value
-        key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else id(inner)
+        key = (type(inner).__name__, inner) if isinstance(inner, int | float | str | None) else Identity(inner)
         return ArgumentDescription(("fixed", key), value, None)
     if isinstance(value, np.dtype):
         value = base_of_dtype(value) or value

@@ -177,11 +177,11 @@ class Context:
         self.label = LoopLabel(name)
         self.locals = local_names(node)
         self.outer_names = nonlocal_names(node)
-        self.found_cells: dict[int, set[str]] = {} if parent is None else parent.found_cells
-        self.cells = set(self.found_cells.get(id(node), ()))  # the variables that are kept in references
-        self.found_lists: dict[int, set[str]] = {} if parent is None else parent.found_lists
-        self.lists = set(self.found_lists.get(id(node), ()))  # those of them whose lists change their lengths
-        self.found_early: dict[int, set[str]] = {} if parent is None else parent.found_early
+        self.found_cells: dict[ast.AST, set[str]] = {} if parent is None else parent.found_cells
+        self.cells = set(self.found_cells.get(node, ()))  # the variables that are kept in references
+        self.found_lists: dict[ast.AST, set[str]] = {} if parent is None else parent.found_lists
+        self.lists = set(self.found_lists.get(node, ()))  # those of them whose lists change their lengths
+        self.found_early: dict[ast.AST, set[str]] = {} if parent is None else parent.found_early
         self.changed_fields: set[str] = set()  # variables to whose fields the function assigns
         self.unsure: set[Var] = set()  # variables of loops that assign them first, which may have no value
         self.sizes: dict[str, TypeId] = {}  # those that annotations in jaxtyping's notation name
@@ -216,8 +216,8 @@ class Context:
         context.changes = self.changes
         context.found_cells, context.found_lists = self.found_cells, self.found_lists
         context.found_early = self.found_early
-        context.cells = set(self.found_cells.get(id(self.node), ()))
-        context.lists = set(self.found_lists.get(id(self.node), ()))
+        context.cells = set(self.found_cells.get(self.node, ()))
+        context.lists = set(self.found_lists.get(self.node, ()))
         return context
 
     @property
@@ -332,18 +332,18 @@ class Context:
 
     def need_cell(self, name: str) -> None:
         """Note that a variable of this function has to be kept in a reference."""
-        self.found_cells.setdefault(id(self.node), set()).add(name)
+        self.found_cells.setdefault(self.node, set()).add(name)
 
     def need_early_cell(self, name: str, maker: ast.AST | None = None) -> None:
         """Note that the cell of a variable of this function, or of a comprehension, is older than its first value."""
-        self.found_early.setdefault(id(self.node if maker is None else maker), set()).add(name)
+        self.found_early.setdefault(self.node if maker is None else maker, set()).add(name)
 
     def make_early_cells(self, maker: ast.AST, span: Span) -> set[str]:
         """Make the cells that are older than their variables' values, and return their names.
 
         Such a cell holds a list: it is empty before the first assignment, and has one element afterwards.
         """
-        names = sorted(self.found_early.get(id(maker), ()))
+        names = sorted(self.found_early.get(maker, ()))
         for name in names:
             empty = self.bind(Apply(Static(Intrinsic("unset"), span), (), (), span), name, span)
             self.early[name] = self.bind(RefNew(empty, span), name, span)
@@ -369,7 +369,7 @@ class Context:
         if owner is not self:
             self.change_outer(name)
         if owner is not self or name in self.cells:
-            owner.found_lists.setdefault(id(owner.node), set()).add(name)
+            owner.found_lists.setdefault(owner.node, set()).add(name)
 
     def change_outer(self, name: str) -> None:
         """Note that a function changes a variable of one around it, which has to be kept in a reference."""
@@ -381,7 +381,7 @@ class Context:
     def is_changed_inside(self, name: str) -> bool:
         """True if a variable is a list that is kept in a reference, since a function changes its length."""
         owner = self.owner(name)
-        return owner is not None and name in owner.found_lists.get(id(owner.node), ())
+        return owner is not None and name in owner.found_lists.get(owner.node, ())
 
     def change_parameter(self, name: str, span: Span) -> None:
         """Note that the function changes an item or the length of an argument, if the name is a parameter's."""

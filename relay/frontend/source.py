@@ -41,7 +41,7 @@ class SourceFile:
         self.source = source
         self.tree = tree
         self.codes: dict[int, dict[tuple[str, int], list[CodeType]]] = {}  # what Python makes of it, by compiler flags
-        self.facts: dict[int, object] = {}  # what functions change, by their nodes
+        self.facts: dict[ast.AST, object] = {}  # what functions change, by their nodes
         self._methods: dict[int, ast.FunctionDef] | None = None
         self._is_ascii = source.text.isascii()
         self._lines = [] if self._is_ascii else source.text.split("\n")

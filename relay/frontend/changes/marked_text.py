@@ -29,15 +29,17 @@ def marked(
     return node, {p: ways.get(p) for p in changes.function.changed_parameters()}
 
 
-def _copy(node: FunctionNode, calls: Mapping[int, object], functions: Mapping[int, object]) -> FunctionNode:
+def _copy(
+    node: FunctionNode, calls: Mapping[ast.Call, object], functions: Mapping[FunctionNode, object]
+) -> FunctionNode:
     """A copy of a syntax tree, without recursion, whose nodes have their marks."""
     made: dict[int, ast.AST] = {}
     for old in ast.walk(node):
         new = made[id(old)] = copy.copy(old)
-        if id(old) in calls:
-            new.changing = calls[id(old)]  # type: ignore[attr-defined]
-        if id(old) in functions:
-            new.gives_back = functions[id(old)]  # type: ignore[attr-defined]
+        if isinstance(old, ast.Call) and old in calls:
+            new.changing = calls[old]  # type: ignore[attr-defined]
+        if isinstance(old, ast.FunctionDef | ast.Lambda) and old in functions:
+            new.gives_back = functions[old]  # type: ignore[attr-defined]
     for new in made.values():
         for field, value in ast.iter_fields(new):
             if isinstance(value, list):

@@ -69,7 +69,7 @@ class Text:
     around: Text | None
     facts: Facts
     changed: set[str]
-    callees: dict[int, list[tuple[Text | Definition, int]]] = attrs.field(factory=dict)
+    callees: dict[ast.Call, list[tuple[Text | Definition, int]]] = attrs.field(factory=dict)
 
     def changed_parameters(self) -> tuple[int, ...]:
         """The positions of the parameters that it changes, if they are the same objects to its end."""
@@ -97,7 +97,7 @@ class Changes:
     """The changes of a function, and of all that it calls."""
 
     def __init__(self, file: SourceFile, scope: Scope, node: FunctionNode) -> None:
-        self._texts: dict[int, Text] = {}
+        self._texts: dict[FunctionNode, Text] = {}
         self._classes: dict[int, list[type]] = {}  # the user's classes that scopes see
         self.function = self._text(file, node, scope, None)
         known = list(self._texts.values())
@@ -108,18 +108,18 @@ class Changes:
                 self._text(text.file, inner, text.scope, text)
             for passed in text.facts.calls:
                 if passed.places:
-                    text.callees[id(passed.call)] = list(self._callees(text, passed))
+                    text.callees[passed.call] = list(self._callees(text, passed))
             known += list(self._texts.values())[before:]
         self._solve()
 
     def _text(self, file: SourceFile, node: FunctionNode, scope: Scope, around: Text | None) -> Text:
-        found = self._texts.get(id(node))
+        found = self._texts.get(node)
         if found is None:
-            said = file.facts.get(id(node))
+            said = file.facts.get(node)
             if said is None:
-                said = file.facts[id(node)] = facts(node)
+                said = file.facts[node] = facts(node)
             assert isinstance(said, Facts)
-            found = self._texts[id(node)] = Text(file, node, scope, around, said, set())
+            found = self._texts[node] = Text(file, node, scope, around, said, set())
         return found
 
     def _solve(self) -> None:
@@ -131,7 +131,7 @@ class Changes:
                 for passed in text.facts.calls:
                     found.update(name for _, place in self._changed_places(text, passed) if (name := root(place)))
                 for inner in text.facts.inner:
-                    nested = self._texts[id(inner)]
+                    nested = self._texts[inner]
                     found |= nested.changed - nested.facts.local
                 found = {whole for name in found for whole in text.facts.wholes(name)}
                 if not found <= text.changed:
@@ -141,7 +141,7 @@ class Changes:
     def _changed_places(self, text: Text, passed: PassedPlaces) -> Iterator[tuple[Position, ast.expr]]:
         """The arguments of a call that are places, and that one of its callees changes."""
         positions = {
-            p for callee, shift in text.callees.get(id(passed.call), ()) for p in _changed_arguments(callee, shift)
+            p for callee, shift in text.callees.get(passed.call, ()) for p in _changed_arguments(callee, shift)
         }
         yield from ((p, place) for p, place in passed.places.items() if p in positions)
 
@@ -216,37 +216,36 @@ class Changes:
 
     # ---- marks
 
-    def marks(self) -> tuple[dict[int, Mark], dict[int, tuple[int, ...]]]:
-        """The marks of calls in the function, and of functions in it with the parameters that these give back, by the
-        identity of their nodes."""
-        calls: dict[int, Mark] = {}
-        changed: dict[int, tuple[int, ...]] = {}
+    def marks(self) -> tuple[dict[ast.Call, Mark], dict[FunctionNode, tuple[int, ...]]]:
+        """The marks of calls in the function, and of functions in it with the parameters that these give back."""
+        calls: dict[ast.Call, Mark] = {}
+        changed: dict[FunctionNode, tuple[int, ...]] = {}
         waiting = [self.function]
         while waiting:
             text = waiting.pop()
-            waiting += [self._texts[id(inner)] for inner in text.facts.inner]
+            waiting += [self._texts[inner] for inner in text.facts.inner]
             for node in text.facts.named.values():
-                inner_text = self._texts[id(node)]
+                inner_text = self._texts[node]
                 assert isinstance(node, ast.FunctionDef)
                 if node.name not in text.facts.values and (positions := inner_text.changed_parameters()):
-                    changed[id(node)] = positions
+                    changed[node] = positions
         waiting = [self.function]
         while waiting:
             text = waiting.pop()
-            waiting += [self._texts[id(inner)] for inner in text.facts.inner]
+            waiting += [self._texts[inner] for inner in text.facts.inner]
             for passed in text.facts.calls:
                 mark = self._mark(text, passed, changed)
                 if mark is not None:
-                    calls[id(passed.call)] = mark
+                    calls[passed.call] = mark
         back = {key: [p for p in found if p not in self._texts[key].returned()] for key, found in changed.items()}
         return calls, {key: tuple(found) for key, found in back.items()}
 
-    def _mark(self, text: Text, passed: PassedPlaces, functions: dict[int, tuple[int, ...]]) -> Mark | None:
-        callees = text.callees.get(id(passed.call), ())
+    def _mark(self, text: Text, passed: PassedPlaces, functions: dict[FunctionNode, tuple[int, ...]]) -> Mark | None:
+        callees = text.callees.get(passed.call, ())
         local = next((c for c, _ in callees if isinstance(c, Text) and c.around is not None), None)
         if local is not None:
             ways = local.returned()
-            given = {_position(local, passed, i): i for i in functions.get(id(local.node), ())}
+            given = {_position(local, passed, i): i for i in functions.get(local.node, ())}
             returned = {p: ways[i] for p, i in given.items() if i in ways}
             places = tuple((p, _local_place(text, passed.places.get(p))) for p in given)
             return Mark(places, True, returned) if places else None

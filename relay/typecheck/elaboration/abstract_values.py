@@ -265,6 +265,13 @@ class SizesInScope:
         return SizesInScope(self._made, not self._is_other)
 
 
+@attrs.frozen
+class Identity:
+    """The identity of an object as a key, which keeps it alive: no other one can have it later."""
+
+    value: object = attrs.field(eq=id)
+
+
 @attrs.define(eq=False)
 class LocalFunction:
     """A nested function with its captured variables. Each use elaborates it again at its own types.

@@ -52,6 +52,7 @@ from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     Context,
     DynamicValue,
+    Identity,
     LocalFunction,
     Number,
     Size,
@@ -112,7 +113,7 @@ class Instance:
     of_any_size: Mapping[str, Collection[int]] = attrs.field(factory=dict)  # axes that are `Any`, by parameters' names
 
 
-InstanceKey: TypeAlias = tuple[int, tuple[bool, ...], tuple[Type, ...], object, tuple[object, ...]]
+InstanceKey: TypeAlias = tuple[Identity, tuple[bool, ...], tuple[Type, ...], object, tuple[object, ...]]
 """The key of an instance: the code, which parameters specialize it, the types of the others, the names of their
 axes, and the values of those that specialize it."""
 

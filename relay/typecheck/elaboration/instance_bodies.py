@@ -38,6 +38,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DynamicValue,
     GlobalFunction,
     Handler,
+    Identity,
     LocalFunction,
     Number,
     PythonObject,
@@ -104,7 +105,7 @@ class InstanceRequest:
     def key_at(self, types: tuple[Type, ...]) -> InstanceKey:
         """The key of an instance with these types of the run-time arguments."""
         shape = tuple(v is None for v in self.values)
-        return id(self.code), shape, types, axis_names.all_names(types), self.statics
+        return Identity(self.code), shape, types, axis_names.all_names(types), self.statics
 
     @property
     def function(self) -> Function:

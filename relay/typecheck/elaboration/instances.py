@@ -34,6 +34,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DependsOnPoison,
     DynamicValue,
     GlobalFunction,
+    Identity,
     LocalFunction,
     PythonObject,
     Tuple,
@@ -171,7 +172,7 @@ def _calls_itself(checker: Checker, callee: GlobalFunction | LocalFunction) -> b
 
 def _grows(checker: Checker, function: Function, entity: LocalFunction) -> bool:
     """True if a function gets another local function in each of its calls of itself, so that there might be no end."""
-    mine, others = ("entity", id(entity)), 0
+    mine, others = ("entity", Identity(entity)), 0
     for instance in checker.frame.active:
         if isinstance(instance.code, LocalFunction) and instance.code.function is function:
             others += mine not in instance.statics
@@ -251,7 +252,7 @@ def _request(
         statics += (("lengths", lengths),)
     said = tuple(None if v is None else labels.labels_key(e) for e, v in zip(entities, values, strict=True))
     statics += (("labels", said),) if any(found is not None for found in said) else ()
-    key = (id(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
+    key = (Identity(code), shape, types, names, statics) if all(is_known(t) for t in types) else None
     everything = (shape, *statics)
     return InstanceRequest(
         callee, entities, values, span, numbers, annotated, packs, iterated, types, lengths, everything, key

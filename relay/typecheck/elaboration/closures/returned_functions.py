@@ -49,6 +49,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
+    Identity,
     LocalFunction,
     Method,
     Number,
@@ -359,7 +360,9 @@ class _ResultPacker:
             }
             others = {n: o for n, o in scope.found.items() if n not in parts}
             named = [(n, self._capture_node(o)) for n, o in parts.items()]
-            named += [(n, StaticNode(("object", id(o)), PythonObject(o))) for n, o in others.items() if n == "f__"]
+            named += [
+                (n, StaticNode(("object", Identity(o)), PythonObject(o))) for n, o in others.items() if n == "f__"
+            ]
             scope = LinkedScope(tuple(named), others)
         annotated = [(v, resolve_argument(t)) for v, t in entity.context.annotated.items()]
         if self.leaves:  # what the caller does not know is open there

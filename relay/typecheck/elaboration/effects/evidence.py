@@ -21,6 +21,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Context,
     DynamicValue,
     GlobalFunction,
+    Identity,
     LocalFunction,
     SizesInScope,
     TypedBlockBuilder,
@@ -55,7 +56,7 @@ class Evidence:
     values: Mapping[str, AbstractValue] | None = None
     found: dict[str, Initializer] = attrs.field(factory=dict)
     outer: list[Frame] = attrs.field(factory=list)  # before the `with` of this handler
-    inside: dict[tuple[int, int], LocalFunction] = attrs.field(factory=dict)
+    inside: dict[tuple[Identity, Identity], LocalFunction] = attrs.field(factory=dict)
     """The functions that are called, as they are defined here."""
 
 
@@ -70,7 +71,7 @@ def with_evidence(checker: Checker, callee: GlobalFunction | LocalFunction) -> G
     ):
         return callee
     code: object = callee.definition if isinstance(callee, GlobalFunction) else callee
-    known, key = evidence[-1].inside, (id(code), id(callee.pure))
+    known, key = evidence[-1].inside, (Identity(code), Identity(callee.pure))
     if key not in known:
         known[key] = _defined_inside(callee, evidence)
     return known[key]

@@ -166,14 +166,14 @@ class _EffectWalker:
         self._checker = checker
         self._unseen: dict[Var, _OpaqueValue] = {}
         self._written = _NOTHING  # what may be in references
-        self._passed: dict[int, Sequence[_OpaqueValue]] = {}  # to parameters of functions, by their identity
+        self._passed: dict[Function, Sequence[_OpaqueValue]] = {}  # to parameters of functions, by their identity
         self._pending: list[tuple[Function, Meaning]] = []
 
     def finish(self) -> None:
         """Look at the functions that are called."""
         while self._pending:
             function, meaning = self._pending.pop()
-            self._unseen.update(zip(function.parameters, self._passed[id(function)], strict=True))
+            self._unseen.update(zip(function.parameters, self._passed[function], strict=True))
             self.bindings(function.body.bindings, meaning, function.body.terminator)
 
     def bindings(self, bindings: Sequence[Binding], outer: Meaning, end: Terminator | None = None) -> None:
@@ -348,7 +348,7 @@ class _EffectWalker:
     def _function(
         self, function: Function, meaning: Meaning, passed: Sequence[_OpaqueValue], rest: _OpaqueValue
     ) -> None:
-        before = self._passed.get(id(function))
+        before = self._passed.get(function)
         given = [*passed, *(rest for _ in function.parameters)][: len(function.parameters)]
         given = [one.and_(rest) for one in given]
         if before is not None and all(new.is_within(old) for new, old in zip(given, before, strict=True)):
@@ -359,7 +359,7 @@ class _EffectWalker:
                 given[position] = given[position].and_(self._join_atoms((parameter.default,), meaning))
         if before is not None:
             given = [new.and_(old) for new, old in zip(given, before, strict=True)]
-        self._passed[id(function)] = given
+        self._passed[function] = given
         self._pending.append((function, meaning))
 
     def _join_atoms(self, atoms: Iterable[Atom], meaning: Meaning) -> _OpaqueValue:

@@ -11,6 +11,7 @@ from relay.typecheck.elaboration.abstract_values import (
     DerivativeFunction,
     DynamicValue,
     GlobalFunction,
+    Identity,
     PythonNumber,
     PythonObject,
     Size,
@@ -26,7 +27,7 @@ def static_key(entity: AbstractValue) -> object:
             try:
                 hash(value)
             except TypeError:
-                return ("object", id(value))
+                return ("object", Identity(value))
             return ("object", type(value).__name__, value)
         case Size(dim):
             return ("size", resolve_dim(dim))
@@ -35,7 +36,7 @@ def static_key(entity: AbstractValue) -> object:
         case PythonNumber(value):
             return ("number", type(value).__name__, value)
         case GlobalFunction(definition):
-            return ("function", id(definition))
+            return ("function", Identity(definition))
         case Tuple(items):
             return ("tuple", *(static_key(i) for i in items))
         case DerivativeFunction(of, grad):
@@ -43,6 +44,6 @@ def static_key(entity: AbstractValue) -> object:
         case DynamicValue(Constant(value)) if value.ndim == 0:
             return ("constant", value.dtype.name, value.item())
         case DynamicValue(atom, _):
-            return ("atom", id(atom))
+            return ("atom", Identity(atom))
         case _:
-            return ("entity", id(entity))
+            return ("entity", Identity(entity))
