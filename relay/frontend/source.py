@@ -22,11 +22,13 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
+from relay.frontend.analysis.cached_functions import with_dicts
 from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
 from relay.frontend.analysis.iterators import as_lists_and_loops
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
+from relay.frontend.analysis.returned_objects import as_statements
 from relay.frontend.analysis.second_names import use_first_names
 from relay.frontend.analysis.ufunc_updates import as_assignments
 
@@ -159,6 +161,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
     _rewrite_library_calls(tree, text)
     changing = read_classes(tree) if "class " in text else frozenset()
     if not filename.startswith(("<relay.", _OWN)):  # the library is written for values
+        as_statements(tree)
         use_first_names(tree, changing)
     give_back(tree, changing)
     file = SourceFile(source, tree)
@@ -174,6 +177,8 @@ def _rewrite_library_calls(tree: ast.Module, text: str) -> None:
         as_assignments(tree)
     if "deque" in text or "heap" in text or "insort" in text:
         as_lists(tree)
+    if "cache" in text:
+        with_dicts(tree)
     if any(word in text for word in ("yield", "next(", "itertools")):
         as_lists_and_loops(tree)
     if "defaultdict" in text or "Counter" in text:

@@ -64,15 +64,17 @@ def lower_fstring(context: Context, node: ast.JoinedStr) -> Expr:
                     raise FrontendError(
                         "the conversion `!a` is not part of Relay", context.span(value), help="write {value} alone"
                     )
-                written = _specification(context, specification)
-                if conversion == ord("r") and not written:
-                    written = "!r"
-                parts += [Static(text, span), context.atom(value), Static(written, span)]
+                given = _specification(context, specification)
+                if conversion == ord("r") and given == "":
+                    given = "!r"
+                written = Static(given, span) if isinstance(given, str) else given
+                parts += [Static(text, span), context.atom(value), written]
                 text = ""
     return Apply(Static(Intrinsic("format"), span), (*parts, Static(text, span)), (), span)
 
 
-def _specification(context: Context, node: ast.expr | None) -> str:
+def _specification(context: Context, node: ast.expr | None) -> str | Atom:
+    """The format of a value: its text, or an f-string, as in `{x:>{width}}`."""
     match node:
         case None:
             return ""
@@ -80,7 +82,7 @@ def _specification(context: Context, node: ast.expr | None) -> str:
             return ""
         case ast.JoinedStr(values=[ast.Constant(value=str(text))]):
             return text
+        case ast.JoinedStr():
+            return context.bind(lower_fstring(context, node), "format", context.span(node))
         case _:
-            raise FrontendError(
-                "a format must be a literal, as in {x:.3f}", context.span(node), help="write the number there"
-            )
+            raise FrontendError("a format must be text", context.span(node), help="write it there, as in {x:.3f}")

@@ -17,7 +17,7 @@ from agreement import same
 
 import relay as rl
 from relay import relay
-from relay.errors import FrontendError, TypeCheckError
+from relay.errors import FrontendError, TypeCheckError, TypeMismatch
 
 pytestmark = pytest.mark.usefixtures("low_effort")
 
@@ -287,3 +287,95 @@ def test_enumerations() -> None:
     assert caught.value.help == "it has 1, 2, 4"
     with pytest.raises(TypeCheckError, match="Color has no member 'PINK'"):
         relay(lambda x: x * Color["PINK"].value)(1.0)
+
+
+# ---- functions that keep their results, and calls that return what they are given
+
+
+@functools.cache
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@relay
+def of_cached(a, b, n):
+    @functools.cache
+    def distance(i, j):
+        if i == 0 or j == 0:
+            return i + j
+        if a[i - 1] == b[j - 1]:
+            return distance(i - 1, j - 1)
+        return 1 + min(distance(i - 1, j), distance(i, j - 1), distance(i - 1, j - 1))
+
+    return distance(len(a), len(b)), fibonacci(n)
+
+
+def test_cached_functions_take_the_time_of_cached_ones() -> None:
+    assert tuple(map(int, same(of_cached, "kitten on a mat", "sitting on a hat", 40))) == (4, 102334155)
+
+
+class Stack:
+    def __init__(self):
+        self.xs = []
+
+    def push(self, x):
+        self.xs.append(x)
+        return self
+
+    def both(self, a, b):
+        self.push(a).push(b)
+        return self
+
+    def top(self):
+        return self.xs[-1]
+
+
+def push(xs, x):
+    xs.append(x)
+    return xs
+
+
+def fill(stack: Stack, x):
+    stack.push(x).push(x)
+
+
+@relay
+def chained(x):
+    stack = Stack()
+    stack.push(x).push(2.0 * x).push(1.0)
+    other = stack.push(4.0)
+    top = other.both(x, 7.0).top()
+    second = Stack().push(1.0).push(x)
+    second.push(2.0)
+    fill(second, 5.0 * x)
+    xs = [x]
+    push(push(xs, 1.0), 2.0)
+    ys = push(xs, 3.0)
+    return stack.xs, top, second.push(9.0).xs, xs, ys
+
+
+def test_calls_that_return_what_they_are_given() -> None:
+    same(chained, 3.0)
+    np.testing.assert_allclose(rl.grad(lambda x: sum(chained(x)[2]))(3.0), 11.0)
+
+
+@relay
+def padded(x, width, names):
+    widest = max(len(name) for name in names)
+    lines = "|".join(f"{name:<{widest}}" for name in names)
+    return f"{x:>{width}.2f}|{int(x):0{width}d}|{'ab':^{width}}|{'x':*<{width}}|{x:{width}.1f}|{'a':{width}}|" + lines
+
+
+def test_formats_of_computed_widths() -> None:
+    same(padded, 3.14159, 10, ["a", "bcd"])
+    assert relay(lambda x, n: f"{x:.{n}f}")(1.25, 1) == "1.2"
+    with pytest.raises(TypeMismatch, match="this part of a format must be known"):
+        relay(lambda x, n: f"{x:.{n}f}")(1.0, np.int32(2))
+
+
+def test_mistyped_names_are_told_as_they_are_written() -> None:
+    with pytest.raises(TypeCheckError, match=r"rl\.nn has no 'sofmax'"):
+        relay(lambda x: rl.nn.sofmax(x))(np.ones(2))
+    with pytest.raises(TypeCheckError, match="Stack has no method 'psuh'") as caught:
+        relay(lambda x: Stack().psuh(x))(1.0)
+    assert caught.value.help == "did you mean 'push'?"

@@ -378,7 +378,7 @@ def test_objects_of_plain_classes_are_structures() -> None:
     np.testing.assert_allclose(gradient.layers[1].weight, np.stack([h, h], axis=1) * 2 / s)
     with pytest.raises(TypeCheckError, match="Network has no field 'wieght'"):
         rl.jit(lambda n: n.wieght)(NETWORK)
-    with pytest.raises(TypeCheckError, match="Network has no field 'foward'") as caught:
+    with pytest.raises(TypeCheckError, match="Network has no method 'foward'") as caught:
         rl.jit(lambda n, x: n.foward(x))(NETWORK, X)
     assert "did you mean 'forward'?" in str(caught.value)
 

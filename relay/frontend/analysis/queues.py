@@ -20,6 +20,7 @@ _CONVENTIONAL = {
     **{f"heapq.{name}": f"heapq.{name}" for name in ("heappush", "heappop", "heapify", "heappushpop", "heapreplace")},
     **{f"bisect.{name}": f"bisect.{name}" for name in ("insort", "insort_left", "insort_right")},
     **{f"collections.{name}": f"collections.{name}" for name in ("deque", "defaultdict", "Counter")},
+    **{f"functools.{name}": f"functools.{name}" for name in ("cache", "lru_cache")},
     **{f"itertools.{name}": f"itertools.{name}" for name in ("count", "cycle", "repeat")},
     **{name: f"collections.{name}" for name in ("defaultdict", "Counter")},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
@@ -12,11 +13,13 @@ from relay.ir.types import TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
+    Method,
     Number,
     PythonObject,
     Text,
     Tuple,
     TypedBlockBuilder,
+    empty_context,
     is_constant_bool,
     is_of_template,
 )
@@ -25,7 +28,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.values import records, special_methods, texts
-from relay.typecheck.elaboration.values.data import is_string
+from relay.typecheck.elaboration.values.data import is_string, is_text
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.unification import resolve
 
@@ -130,11 +133,35 @@ def make_text(
     writer = _Writer(checker, out, span)
     for position in range(0, len(parts) - 1, 3):
         writer.text(_string(parts[position]))
-        specification = _string(parts[position + 2])
+        value, form = parts[position + 1], parts[position + 2]
+        if isinstance(form, Text):
+            writer.put(_padded(checker, out, value, form, span))
+            continue
+        specification = _string(form)
         quoted = specification == "!r"
-        writer.put(parts[position + 1], "" if quoted else specification, quoted)
+        writer.put(value, "" if quoted else specification, quoted)
     writer.text(_string(parts[-1]))
     return _text_entity(writer)
+
+
+_PADDED = re.compile(r"(?:(?P<fill>.)(?=[<>^]))?(?P<align>[<>^])?(?P<zeros>0)?", re.DOTALL)
+_PADDING = {"<": "ljust", ">": "rjust", "^": "center"}
+
+
+def _padded(
+    checker: Checker, out: TypedBlockBuilder, value: AbstractValue, form: Text, span: Span | None
+) -> AbstractValue:
+    """A value in a format whose width is computed: `{x:>{width}.2f}`. Raises TypeMismatch for other computed parts."""
+    before = _PADDED.fullmatch(form.pieces[0])
+    if before is None or len(form.values) != 1 or form.formats[0]:
+        help = "compute the width alone: {x:>{width}.2f}"
+        raise TypeMismatch("this part of a format must be known at compile time", span, help=help)
+    text = make_text(checker, out, [PythonObject(""), value, PythonObject(form.pieces[1]), PythonObject("")], span)
+    method = _PADDING[before["align"] or ("<" if is_text(value) else ">")]
+    given: list[AbstractValue] = [form.values[0], PythonObject(before["fill"] or " ")]
+    if before["zeros"]:
+        method, given = "zfill", given[:1]
+    return checker.engine.call(checker, empty_context(), out, Method(text, method), given, (), span, [])
 
 
 def concatenate_texts(

@@ -87,6 +87,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return _array(np.asarray(value), span)
     if _is_static_object(value):
         return PythonObject(value)
+    if isinstance(value, functools._lru_cache_wrapper) and undecorated.is_written(value.__wrapped__):
+        return GlobalFunction(undecorated.definition(value.__wrapped__))  # with a dict of its results
     if isinstance(value, functools.partial):
         object_entity(value.func, span)  # raises for what cannot be called
         return PythonObject(value)

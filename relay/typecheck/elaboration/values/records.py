@@ -387,7 +387,9 @@ def _missing_item(record: Tuple, name: Any, span: Span | None) -> TypeCheckError
     methods = [] if record.form.cls is dict else [n for n in dir(record.form.cls) if not n.startswith("_")]
     texts = [n for n in (*record.form.names, *methods) if isinstance(n, str)]
     close = difflib.get_close_matches(name, texts, n=1) if isinstance(name, str) else []
-    what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no field"
+    is_method = bool(close) and close[0] in methods and callable(getattr(record.form.cls, close[0], None))
+    kind = "method" if is_method else "field"
+    what = "the dict has no key" if record.form.cls is dict else f"{record.form.cls.__name__} has no {kind}"
     known = ", ".join(map(str, record.form.names))
     help = f"did you mean {close[0]!r}?" if close else f"it has {known}" if known else None
     if record.form.cls is dict and not known:
