@@ -351,6 +351,7 @@ _sys.modules[__name__].__class__ = _Relay
 relay: _Relay = _sys.modules[__name__]  # type: ignore[assignment]
 _hooks.install()
 _use_results(_aligned_array)
+transform.SEARCHES["choose_precision"] = lambda: _import_module("relay.api.numbers").choose_precision
 _checks.use_finder(lambda *call: _import_module("relay.debug").error_of_call(*call))
 _install()
 get_env().reserve({*globals(), *_PRELUDE, *_TOOLS})

@@ -7,6 +7,8 @@ from typing import get_args
 
 import numpy as np
 
+from relay.api.modules import from_module
+from relay.api.numbers import choose_precision
 from relay.api.quantization import Method, to_int8
 from relay.cli.inputs import enter, read_arrays, read_program
 from relay.cli.opt import write_program
@@ -29,6 +31,9 @@ INFERENCE = (
 )
 """The passes that run unless others are given."""
 
+DTYPES = ("bfloat16", "float16", "float32", "float64")
+"""The precisions that `--error` tries, which texts can be in."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
@@ -44,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="before --then, compute products in 8 bits, with scales measured on samples: an array for each input,"
         " whose first axis counts the samples",
     )
+    parser.add_argument(
+        "--error",
+        metavar="BOUND",
+        type=float,
+        help="with --samples, instead of products in 8 bits: the cheapest of float16, bfloat16, float32 and float64 for"
+        " each value with which the results on the samples are within this relative error",
+    )
     parser.add_argument("--method", choices=get_args(Method), default="percentile", help="how they give a scale")
     parser.add_argument("-o", "--output", metavar="OUT.relay", help="write the result, instead of printing it")
     parser.add_argument("--constants", metavar="OUT.npz", help="with -o: write large constants to this file")
@@ -53,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the program, and print the sizes before and after."""
     if options.constants is not None and options.output is None:
         raise Refusal("--constants needs -o")
+    if options.error is not None and options.samples is None:
+        raise Refusal("--error needs --samples")
     module = read_program(options.file)
     if options.entry is not None:
         module = enter(module, options.entry)
@@ -69,9 +83,7 @@ def run(options: argparse.Namespace) -> int:
         if inputs or outputs:  # without parameters that only what the passes removed has read
             result = select_outputs(result, inputs)
         if options.samples is not None:
-            quantized = to_int8(result, _samples(result, options.samples), options.method, power_of_two=False)
-            result = quantized.module
-            print(quantized)
+            result = _with_fewer_bits(result, _samples(result, options.samples), options)
         if options.then:
             result = _run_passes(result, options.then)
             result = select_outputs(result, inputs) if inputs or outputs else result
@@ -83,6 +95,18 @@ def run(options: argparse.Namespace) -> int:
         print(to_text(result))
     print(sizes_report(before, module_sizes(result)))
     return 0
+
+
+def _with_fewer_bits(module: Module, samples: list[list[np.ndarray]], options: argparse.Namespace) -> Module:
+    """The program with fewer bits, as the options say. Prints what they have cost."""
+    if options.error is None:
+        quantized = to_int8(module, samples, options.method, power_of_two=False)
+        print(quantized)
+        return quantized.module
+    found = choose_precision(from_module(module), samples, error=options.error, formats=DTYPES)
+    print(found)
+    changed: Module = found.function.core(*samples[0])
+    return changed
 
 
 def _run_passes(module: Module, passes: str) -> Module:

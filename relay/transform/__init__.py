@@ -1,5 +1,10 @@
 """The passes, as functions from module to module, and pipelines of them: `relay.transform.simplify(module)`."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from relay.transform.aggregates.parameters import flatten_parameters
 from relay.transform.aggregates.records import flatten_records
 from relay.transform.aggregates.sums import flatten_sums
@@ -49,11 +54,22 @@ from relay.transform.recursion.partial_evaluation import evaluate_partially
 cse = eliminate_common_subexpressions
 dce = eliminate_dead_code
 
+SEARCHES: dict[str, Callable[[], Any]] = {}
+"""Transformations that run programs, and are defined above the passes: `relay/__init__.py` has them here."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in SEARCHES:
+        raise AttributeError(f"module 'relay.transform' has no attribute {name!r}")
+    return SEARCHES[name]()
+
+
 __all__ = [
     "BETWEEN",
     "LEVELS",
     "PASSES",
     "PREPARATION",
+    "SEARCHES",
     "Improvement",
     "ModuleSizes",
     "PassRecord",

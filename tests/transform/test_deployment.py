@@ -169,3 +169,26 @@ def test_products_in_8_bits_with_samples(tmp_path: Path, capsys: pytest.CaptureF
         np.savez(tmp_path / "s.npz", **arrays)
         assert main(command) == 2
         assert re.search(message, capsys.readouterr().err)
+
+
+def test_precisions_with_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @relay.relay
+    def average(x):  # type: ignore[no-untyped-def]
+        shifted = x + 1.0
+        return shifted.sum(axis=1)
+
+    xs = np.random.default_rng(0).uniform(50, 100, size=(3, 2, 1000)).astype(np.float32)
+    program, made = tmp_path / "p.relay", tmp_path / "made.relay"
+    program.write_text(relay.to_text(average.lower(xs[0]).typed))
+    np.savez(tmp_path / "s.npz", x=xs)
+    command = ["transform", str(program), "-o", str(made), "--error"]
+    assert main([*command, "1e-4", "--samples", str(tmp_path / "s.npz")]) == 0
+    assert "bits on average instead of 32.0" in capsys.readouterr().out
+    module = relay.parse(made.read_text())
+    computed = {b.value.operator: str(b.targets[0].type) for b in module.main.body.bindings}  # type: ignore[union-attr]
+    assert "float16" in computed["add"] and "float32" in computed["sum"]
+    np.testing.assert_allclose(relay.from_module(module)(xs[0]), average(xs[0]), rtol=1e-3)
+    assert main([*command, "1e-4"]) == 2
+    assert main([*command, "0", "--samples", str(tmp_path / "s.npz")]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert "--error needs --samples" in errors[0] and "an error above 0" in errors[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import numpy as np
@@ -11,21 +11,18 @@ import numpy as np
 from relay.api.function import RelayFunction
 from relay.api.modules import from_module
 from relay.api.numbers.formats import E4M3, E5M2, NumberFormat, as_format
+from relay.api.numbers.rewriting import Precision, map_calls, scaled, with_precisions
 from relay.errors import Span, TypeMismatch
 from relay.eval import interpreter
-from relay.ir.expr import Binding, Block, Function, Module, OpCall, Var
-from relay.ir.rebuild import map_parts, rebind, rebuild_block
+from relay.ir.expr import Binding, Function, Module, OpCall, Var
 from relay.ir.traverse import walk
-from relay.ir.types import BaseType, TensorType
-from relay.operator import Emitter, Value, lookup
+from relay.ir.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, BaseType, TensorType
+from relay.operator import Emitter, lookup
 from relay.support.tables import aligned_rows
-from relay.transform.core.rebuilding import map_bodies
 from relay.transform.deployment.nodes import has_quantized_form
 
-Precision: TypeAlias = NumberFormat | BaseType
-
-FORMATS: tuple[Precision, ...] = (E5M2, E4M3, BaseType("bfloat16"), BaseType("float16"))
-"""The precisions that are tried, the cheapest first."""
+FORMATS: tuple[Precision, ...] = (E5M2, E4M3, BFLOAT16, FLOAT16, FLOAT32, FLOAT64)
+"""The precisions that are tried; of two with as many bits the first is the cheaper one."""
 
 
 def with_products_in(format_: NumberFormat | str, function: RelayFunction, *arguments: Any) -> RelayFunction:
@@ -40,18 +37,11 @@ def with_products_in(format_: NumberFormat | str, function: RelayFunction, *argu
         if not has_quantized_form(call):
             return None
         emitter = Emitter(call.span)
-        operands = [_scaled(emitter.value(atom), found) for atom in call.arguments]
+        operands = [scaled(emitter.value(atom), found) for atom in call.arguments]
         made = OpCall(call.operator, tuple(o.atom for o in operands), call.attributes, call.span)
         return [*emitter.bindings, Binding(binding.targets, made)]
 
-    return from_module(_map_calls(function.core(*arguments), change))
-
-
-def _scaled(x: Value, format_: NumberFormat) -> Value:
-    largest = x.op("abs").op("max").op("stop_gradient") if x.size != 0 else x.emitter.constant(1.0, x.base)
-    exponent = (largest * (1 / format_.scaled_to)).op("maximum", 1e-30).op("log2").op("ceil")
-    scale = x.emitter.constant(2.0, x.base) ** exponent
-    return format_.round_value(x / scale) * scale
+    return from_module(map_calls(function.core(*arguments), change))
 
 
 @attrs.frozen
@@ -69,18 +59,20 @@ class BindingPrecision:
 
 @attrs.frozen(eq=False)
 class PrecisionChoice:
-    """The precisions that were found, and the program with them, as a function: values are rounded where they are
-    computed. `error` is what they make together, `bits` the average over the elements of the values."""
+    """The precisions that were found, and the program with them, as a function. `error` is what they make together on
+    the samples; `bits` is the average over the elements of the values, and `bits_before` that of the program."""
 
     function: RelayFunction
     bindings: tuple[BindingPrecision, ...]
     error: float
     bits: float
+    bits_before: float
 
     def __str__(self) -> str:
         rows = [["value", "operator", "precision", "error alone"]]
         rows += [[b.name, b.operator, b.precision, f"{b.error:.1e}"] for b in self.bindings]
-        return "\n".join([*aligned_rows(rows, "<<<>"), f"error {self.error:.1e}, {self.bits:.1f} bits on average"])
+        summary = f"error {self.error:.1e}, {self.bits:.1f} bits on average instead of {self.bits_before:.1f}"
+        return "\n".join([*aligned_rows(rows, "<<<>"), summary])
 
 
 def choose_precision(
@@ -90,38 +82,84 @@ def choose_precision(
     error: float,
     formats: Sequence[NumberFormat | BaseType | str] = FORMATS,
 ) -> PrecisionChoice:
-    """The cheapest precision of each value of floats, from the largest value to the smallest, with which the results on
-    the samples, arguments for the function, stay within `error`: the root of the mean square of the difference,
-    relative to that of the result. `formats` are tried in their order; what none of them keeps stays as it is.
+    """The cheapest precision of each value of floats with which the results on the samples, arguments for the function,
+    stay within `error` of the program in float64: the root of the mean square of the difference, relative to that of
+    the result. `formats` are tried from the fewest bits to the most: first one for all values, then fewer bits for each
+    value, the largest first (a search like that of Precimonious: Rubio-Gonzalez and others, 2013).
 
-    Raises ValueError without samples, and for an error that is not above 0.
+    Raises ValueError without samples, for an error that is not above 0, and for one that no format keeps.
     """
     given = [tuple(arguments) for arguments in samples]
     if not given or not error > 0:
         raise ValueError("a precision is chosen on samples of the arguments, and for an error above 0")
     module = function.core(*given[0])
-    tried = [as_format(f) for f in formats]
-    exact = [_leaves(interpreter.run(module, arguments)) for arguments in given]
-    chosen: dict[Var, Precision] = {}
-    rows: dict[Var, BindingPrecision] = {}
     targets = _float_targets(module)
-    for target, call in sorted(targets.items(), key=lambda item: -_elements(item[0])):
+    measure = _Measure(module, targets, given)
+    tried = sorted(map(as_format, formats), key=_bits)
+    chosen = _uniform(measure, targets, tried, error)
+    for target in sorted(targets, key=lambda t: -_elements(t)):
         for precision in tried:
-            if _error(_with_precisions(module, {**chosen, target: precision}), given, exact) <= error:
-                alone = _error(_with_precisions(module, {target: precision}), given, exact)
-                chosen[target] = precision
-                rows[target] = BindingPrecision(
-                    target.name, call.operator, call.span, precision.name, _bits(precision), alone
-                )
+            if _bits(precision) >= _bits(chosen[target]):
                 break
-        else:
-            base = _base(target)
-            rows[target] = BindingPrecision(target.name, call.operator, call.span, base.name, _bits(base), 0.0)
-    result = _with_precisions(module, chosen)
+            if measure.error({**chosen, target: precision}) <= error:
+                chosen[target] = precision
+                break
+    rows = tuple(_row(measure, target, call, chosen[target]) for target, call in targets.items())
     total = sum(map(_elements, targets)) or 1
-    average = sum(_elements(t) * rows[t].bits for t in targets) / total
-    made = tuple(rows[t] for t in targets)
-    return PrecisionChoice(from_module(result), made, _error(result, given, exact), average)
+    before, after = (sum(_elements(t) * _bits(p[t]) for t in targets) / total for p in (measure.own, chosen))
+    made = from_module(with_precisions(module, chosen))
+    return PrecisionChoice(made, rows, measure.error(chosen), after, before)
+
+
+class _Measure:
+    """The errors of a program with some precisions, on samples, from the same program in float64."""
+
+    def __init__(self, module: Module, targets: Mapping[Var, OpCall], samples: Sequence[Sequence[Any]]) -> None:
+        self.module, self.samples = module, samples
+        self.own: Mapping[Var, Precision] = {target: _base(target) for target in targets}
+        self._wanted = self._results(dict.fromkeys(targets, FLOAT64))
+
+    def _results(self, chosen: Mapping[Var, Precision]) -> np.ndarray:
+        changed = with_precisions(self.module, chosen)
+        with np.errstate(all="ignore"):
+            return np.concatenate([_leaves(interpreter.run(changed, arguments)) for arguments in self.samples])
+
+    def error(self, chosen: Mapping[Var, Precision]) -> float:
+        """The error with these precisions, infinite where a result is not a number."""
+        norm = float(np.sqrt(np.mean(self._wanted**2))) or 1.0
+        difference = float(np.sqrt(np.mean((self._results(chosen) - self._wanted) ** 2)))
+        return difference / norm if np.isfinite(difference) else float("inf")
+
+
+def _uniform(
+    measure: _Measure, targets: Mapping[Var, OpCall], tried: Sequence[Precision], error: float
+) -> dict[Var, Precision]:
+    """The first of the precisions, and of the program's own, that keeps the bound if all values have it. Raises
+    ValueError."""
+    for precision in tried:
+        chosen: dict[Var, Precision] = dict.fromkeys(targets, precision)
+        if any(_bits(precision) > _bits(p) for p in measure.own.values()):
+            break
+        if measure.error(chosen) <= error:
+            return chosen
+    own = dict(measure.own)
+    least = measure.error(own)
+    if least <= error:
+        return own
+    for precision in tried:
+        if all(_bits(precision) > _bits(p) for p in own.values()):
+            chosen = dict.fromkeys(targets, precision)
+            if measure.error(chosen) <= error:
+                return chosen
+    names = ", ".join(p.name for p in tried)
+    raise ValueError(
+        f"no precision of {names} keeps an error of {error:.1e}: as it is written, the program has {least:.1e}"
+    )
+
+
+def _row(measure: _Measure, target: Var, call: OpCall, precision: Precision) -> BindingPrecision:
+    alone = measure.error({**measure.own, target: precision})
+    return BindingPrecision(target.name, call.operator, call.span, precision.name, _bits(precision), alone)
 
 
 def _float_targets(module: Module) -> dict[Var, OpCall]:
@@ -138,36 +176,6 @@ def _float_targets(module: Module) -> dict[Var, OpCall]:
         and isinstance(b.targets[0].type.base, BaseType)
         and b.targets[0].type.base.name in ("float32", "float64")
     }
-
-
-def _with_precisions(module: Module, chosen: Mapping[Var, Precision]) -> Module:
-    def change(binding: Binding, call: OpCall) -> list[Binding] | None:
-        target = binding.targets[0]
-        precision = chosen.get(target)
-        if precision is None:
-            return None
-        emitter = Emitter(call.span)
-        whole = Var(target.name, target.type, target.span)
-        value = emitter.value(whole)
-        if isinstance(precision, NumberFormat):
-            value = _scaled(value, precision)
-        else:
-            value = value.op("cast", dtype=precision).op("cast", dtype=_base(target))
-        return [Binding((whole,), call), *emitter.bindings, Binding((target,), value.atom)]
-
-    return _map_calls(module, change)
-
-
-def _map_calls(module: Module, change: Any) -> Module:
-    def block(given: Block) -> Block:
-        bindings: list[Binding] = []
-        for binding in given.bindings:
-            value = map_parts(binding.value, block=block)
-            made = change(binding, value) if isinstance(value, OpCall) else None
-            bindings += [rebind(binding, value)] if made is None else made
-        return rebuild_block(given, bindings, given.terminator)
-
-    return map_bodies(module, lambda function: block(function.body))
 
 
 def _base(target: Var) -> BaseType:
@@ -188,11 +196,3 @@ def _leaves(result: Any) -> np.ndarray:
     if isinstance(result, tuple):
         return np.concatenate([_leaves(part) for part in result]) if result else np.zeros(0)
     return np.asarray(result, np.float64).ravel()
-
-
-def _error(module: Module, given: Sequence[Sequence[Any]], exact: Sequence[np.ndarray]) -> float:
-    found = np.concatenate([_leaves(interpreter.run(module, arguments)) for arguments in given])
-    wanted = np.concatenate(list(exact))
-    norm = float(np.sqrt(np.mean(wanted**2))) or 1.0
-    difference = float(np.sqrt(np.mean((found - wanted) ** 2)))
-    return difference / norm if np.isfinite(difference) else float("inf")

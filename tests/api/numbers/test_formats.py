@@ -80,5 +80,60 @@ def test_precisions_keep_the_bound() -> None:
     exact = np.asarray(network.interpret(X))
     difference = np.asarray(loose.function.interpret(X)) - exact
     assert np.sqrt(np.mean(difference**2) / np.mean(exact**2)) == pytest.approx(loose.error, rel=1e-3)
-    with pytest.raises(ValueError, match="on samples"):
-        choose_precision(network, [], error=0.1)
+    for samples, error in (([], 0.1), ([[X]], 0.0)):
+        with pytest.raises(ValueError, match="on samples of the arguments, and for an error above 0"):
+            choose_precision(network, samples, error=error)
+
+
+@relay.relay
+def average(x, w):  # type: ignore[no-untyped-def]
+    weighted = x * w
+    shifted = weighted + 1.0
+    total = shifted.sum(axis=1)
+    return total / 2000.0
+
+
+ROWS = RANDOM.uniform(50, 100, size=(4, 2000)).astype(np.float32)
+FACTORS = RANDOM.uniform(0.5, 1, size=2000).astype(np.float32)
+
+
+def test_a_sum_that_needs_float32() -> None:
+    """It is beyond what float16 holds; what it adds up is computed there."""
+    found = relay.transform.choose_precision(average, [[ROWS, FACTORS]], error=1e-3, formats=["float16", "float32"])
+    assert [b.precision for b in found.bindings] == ["float16", "float16", "float32", "float32"]
+    assert (found.bits_before, round(found.bits)) == (32, 16)
+    core = found.function.core(ROWS, FACTORS)
+    computed = {b.value.operator: str(b.targets[0].type) for b in core.main.body.bindings if b.value.operator != "cast"}
+    assert computed["multiply"].startswith("Tensor[float32") and computed["add"].startswith("Tensor[float16")
+    exact = average(ROWS.astype(np.float64), FACTORS.astype(np.float64))
+    np.testing.assert_allclose(found.function(ROWS, FACTORS), exact, rtol=1e-3)
+    np.testing.assert_allclose(found.function.interpret(ROWS, FACTORS), exact, rtol=1e-3)
+
+
+def test_more_precision_than_the_program_has() -> None:
+    """A bound below the error of float32 needs float64; without it, nothing keeps the bound."""
+    found = choose_precision(average, [[ROWS, FACTORS]], error=1e-9)
+    assert found.error <= 1e-9 and "float64" in {b.precision for b in found.bindings}
+    with pytest.raises(
+        ValueError, match=r"no precision of float16 keeps an error of 1.0e-09: as it is written, .* has"
+    ):
+        choose_precision(average, [[ROWS, FACTORS]], error=1e-9, formats=["float16"])
+
+
+@relay.relay
+def repeated(x):  # type: ignore[no-untyped-def]
+    state = x * 0.0
+    for _ in range(10):
+        step = relay.tanh(x) * state
+        state = (state + step if step.sum() > 1.0 else state + x * 0.1).T.T
+    return state
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 1e-2), (np.float64, 1e-5)])
+def test_in_loops_and_branches(dtype: type, error: float) -> None:
+    x = ROWS[:, :5].astype(dtype) / 100
+    found = choose_precision(repeated, [[x]], error=error, formats=["bfloat16", "float16", "float32"])
+    assert found.bits < found.bits_before == np.dtype(dtype).itemsize * 8
+    for value in (found.function(x), found.function.interpret(x)):
+        assert np.asarray(value).dtype == dtype
+        np.testing.assert_allclose(value, repeated(x), rtol=4 * error)
