@@ -118,8 +118,8 @@ def sinh(x: Tensor) -> Tensor:
 def cosh(x: Tensor) -> Tensor:
     """Hyperbolic cosine. x: (T float, s) -> (T, s).
 
-    >>> relay.cosh(np.float32([0, 1]))
-    Array([1.       , 1.5430807], dtype=float32)
+    >>> relay.cosh(np.array([0.0, 1.0]))
+    Array([1.        , 1.54308063], dtype=float64)
     """
     return np.cosh(x)
 
