@@ -8,7 +8,7 @@ from relay.errors import FrontendError
 from relay.frontend import displays
 from relay.frontend.analysis.names import TAKING, is_part, subscripted_name
 from relay.frontend.analysis.unsupported import refuse_expression
-from relay.frontend.changes.calls import lower_changing_call, lower_inherited
+from relay.frontend.changes.calls import lower_arguments, lower_changing_call, lower_inherited
 from relay.frontend.changes.parameters import Mark
 from relay.frontend.comprehensions import lower_comprehension, lower_mapped, lower_quantifier
 from relay.frontend.conditions import bool_constant, lower_boolean, lower_comparison, lower_condition, lower_conditional
@@ -148,7 +148,7 @@ def _call(context: Context, node: ast.Call) -> Expr:
     if (items := lower_mapped(context, node)) is not None:
         return items
     function = context.atom(node.func)
-    arguments, keywords = displays.lower_arguments(context, node)
+    arguments, keywords = lower_arguments(context, node)
     return Apply(function, tuple(arguments), tuple(keywords), span)
 
 

@@ -235,10 +235,15 @@ def _passed(call: ast.Call, is_statement: bool, function: FunctionNode) -> Passe
     if not any(isinstance(a, ast.Starred) for a in call.args) and all(k.arg is not None for k in call.keywords):
         given |= dict(enumerate(call.args))
         given |= {k.arg: k.value for k in call.keywords if k.arg is not None}
-        if isinstance(call.func, ast.Attribute):
+        if isinstance(call.func, ast.Attribute) and not _is_update(call.func.value):
             held = call.func.value
             given[RECEIVER] = object_of_super(held, function) or held
     return PassedPlaces(call, {p: e for p, e in given.items() if root(e) is not None}, is_statement)
+
+
+def _is_update(held: ast.expr) -> bool:
+    """True for `x.at[i]`, whose methods are those of arrays."""
+    return isinstance(held, ast.Subscript) and isinstance(held.value, ast.Attribute) and held.value.attr == "at"
 
 
 def _values(function: ast.AST) -> Iterator[str]:
