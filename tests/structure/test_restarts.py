@@ -15,17 +15,12 @@ import relay
 from relay.errors import RelayError
 from relay.typecheck.elaboration import entry
 from relay.typecheck.elaboration.control_flow import static_exits
+from relay.typecheck.elaboration.control_flow.round_sizes import RoundSizes
 from relay.typecheck.elaboration.restarts import Restart
 
 # docs/decisions.md says what the kinds are, and why each is left. Fewer are written here; more need a reason there.
 RESTARTS = {
-    "SeveralRestarts": "beams buckets buckets chosen_before_sizes distances early_result folded followed "
-    "grown_by_annotation grown_in_rounds grown_until heap_of_ones_own heap_of_ones_own known_size_first "
-    "observed of_a_grown_tensor "
-    "of_a_grown_tensor queens records_as_state records_as_state returned_from_the_inner_loop "
-    "shrinking shrinking_in_a_tuple shrinking_in_loops "
-    "shrinking_in_nested_loops shrinking_local shrinking_local shrinking_on_a_path sorted_items "
-    "swapped unpacked_and_growing updates",
+    "SeveralRestarts": "chosen_before_sizes folded followed known_size_first queens",
     "SizeVaries": "doubled doubled_or_halved dropped dropped dropped dropped_sum dropped_sum dropped_sum of_last_ones",
     "CalledAtTypes": "along along at_several_types at_several_types at_several_types",
     "ListGrows": "banked beam_of_the_best beam_search distances grid_of_lists in_turn local_functions permutations "
@@ -110,12 +105,130 @@ def nested(x):
     return sum(items).sum()
 
 
+def windows(x):
+    y: relay.Tensor[relay.Float64, (relay.Any,)] = x
+    for _ in range(5):
+        y = relay.concatenate([y[1:], x[:1] * y[0]])  # as long as before, which only the sizes tell
+    return y
+
+
+def grows_by_a_call(x):
+    def longer(v, w):
+        return relay.concatenate([v, w * 0.5])
+
+    y: relay.Tensor[relay.Float64, (relay.Any,)] = x
+    while y.sum() < 30.0:
+        y = longer(y * 1.5, x)
+    return y.sum()
+
+
+def pairs(x):
+    a: relay.Tensor[relay.Float64, (relay.Any,)] = x
+    b = x
+    for i in range(3):
+        if x[i] > 1.0:
+            a, b = a[1:], b * a[0]
+    return a.sum() + b.sum()
+
+
+def swaps(x):
+    a, b = [x[0], x[1]], [x[2]]
+    for _ in range(len(x)):
+        a, b = b, a
+    return a[0] * b[0]
+
+
+def same_length(x):
+    state = [x[0], x[1]]
+    for i in range(4):
+        new = []
+        for k in range(2):
+            new.append(state[k] * x[i])
+        state = new
+    return state[0] + state[1]
+
+
+def chosen_by_the_checker(x):
+    items = [x[0]]
+    for i in range(len(x)):
+        items = [*items, x[i]] if x.ndim > 1 else [items[0] * x[i]]
+    return items[0]
+
+
+def positives(x):
+    y = x
+    while y.sum() > 1.0:
+        y = y[y > y[0]]
+    return y.sum()
+
+
+def queue_in_a_dict(x):
+    state = {"queue": [x[0]], "total": 0.0}
+    for v in x:
+        if v > 1.0:
+            state["queue"].append(v * v)
+        state["total"] += v
+    return sum(state["queue"]) * state["total"]
+
+
+def at_run_time_indices(x):
+    counts = [0.0] * 3
+    for i in range(len(x)):
+        counts[i % 3] += x[i]
+    return counts[0] * counts[1] + counts[2]
+
+
+def inner_loops(x, n):
+    y: relay.Tensor[relay.Float64, (relay.Any,)] = x
+    for _ in range(n):
+        for j in range(3):
+            if len(y) > 2 and x[j] > 0.0:
+                y = y[1:]
+    return y.sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        windows,
+        grows_by_a_call,
+        pairs,
+        swaps,
+        same_length,
+        chosen_by_the_checker,
+        positives,
+        queue_in_a_dict,
+        at_run_time_indices,
+        inner_loops,
+        nested,
+        halves,
+    ],
+)
+def test_sizes_found_before_are_those_that_restarts_find(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = [np.arange(4.0), *([3] if function is inner_loops else [])]
+    outcomes = []
+    for found_before in (True, False):
+        if not found_before:
+            monkeypatch.setattr(RoundSizes, "is_resized", lambda *_: False)
+            monkeypatch.setattr(RoundSizes, "varying_axes", lambda *_: set())
+        try:
+            outcomes.append(str(relay.relay(function).typed(*arguments)))
+        except RelayError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize(
     ("function", "restarts"),
     [
         (both, {}),  # numbers that reach axes and shapes
         (halves, {}),  # a loop that types alone end
         (nested, {}),  # a list that two loops make longer
+        (grows_by_a_call, {}),  # tensors that loops resize
+        (pairs, {}),
+        (positives, {}),
+        (queue_in_a_dict, {}),  # lists in records
+        (at_run_time_indices, {}),
     ],
 )
 def test_what_is_found_before(function: Any, restarts: dict[str, int], causes: Counter[str]) -> None:

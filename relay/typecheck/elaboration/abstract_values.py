@@ -523,12 +523,19 @@ class Context:
 
     def lookup(self, var: Var) -> AbstractValue:
         """The meaning of a surface variable here, which may be Failed."""
+        found = self.find(var)
+        if found is None:
+            raise InternalError(f"the surface variable {var!r} is not bound")
+        return found
+
+    def find(self, var: Var) -> AbstractValue | None:
+        """The meaning of a surface variable, if it has one here."""
         context: Context | None = self
         while context is not None:
             if var in context.environment:
                 return context.environment[var]
             context = context.outer
-        raise InternalError(f"the surface variable {var!r} is not bound")
+        return None
 
 
 def empty_context() -> Context:

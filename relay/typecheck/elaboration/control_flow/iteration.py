@@ -330,7 +330,7 @@ def _counted_rounds(
     skipped = trip_counts.integer(first, known.base)
     if first:
         count = trip_counts.call(checker, out, "subtract", [count, skipped], known.base, node.span)
-    carried = LoopState(checker, out, node, current)
+    carried = LoopState(checker, context, out, node, current)
     label = LoopLabel(node.label.name)
     index = checker.variable(f"{node.element.name}_index", scalar(known.base), node.span)
     body = TypedBlockBuilder()

@@ -10,21 +10,17 @@ from typing import TypeAlias
 
 from relay.ir.expr import (
     Atom,
-    Binding,
-    Exit,
     Expr,
     If,
     Loop,
-    LoopLabel,
     MakeTuple,
-    Next,
     Project,
     Static,
-    Terminator,
     Var,
 )
 from relay.ir.surface import Annotated, ForEach, Index, Unpack
-from relay.ir.traverse import all_blocks, walk, yields
+from relay.ir.traverse import yields
+from relay.typecheck.elaboration.control_flow.round_start import RoundStart
 
 Place: TypeAlias = tuple[int, ...]
 """The path to a component of a tuple."""
@@ -35,32 +31,17 @@ _Known: TypeAlias = "tuple[Var, Place] | None"
 class LoopInvariants:
     """The parameters of a loop that its rounds do not change."""
 
-    def __init__(self, loop: Loop | ForEach) -> None:
-        self._loop = loop
-        self._defined: dict[Var, tuple[Binding, int]] = {}
-        self._parameters: dict[Var, tuple[Loop | ForEach, int]] = {}
-        self._ends: dict[LoopLabel, list[Terminator]] = {}
+    def __init__(self, start: RoundStart) -> None:
+        self._start = start
         self._seen: set[tuple[Var, Place]] = set()
-        for binding in walk(loop.body):
-            self._defined.update((target, (binding, i)) for i, target in enumerate(binding.targets))
-            if isinstance(binding.value, Loop | ForEach):
-                inner = binding.value
-                self._parameters.update((p, (inner, i)) for i, p in enumerate(inner.parameters))
-        for block in all_blocks(loop.body):
-            if isinstance(block.terminator, Next | Exit):
-                self._ends.setdefault(block.terminator.label, []).append(block.terminator)
 
     def keeps(self, position: int, place: Place) -> bool:
         """True if a component of a parameter is in each round the same as before the loop."""
-        return self._keeps(self._loop, position, place)
+        return self._keeps(self._start.loop, position, place)
 
     def _keeps(self, loop: Loop | ForEach, position: int, place: Place) -> bool:
         own = (loop.parameters[position], place)
-        handed = [
-            end.values[position]
-            for end in self._ends.get(loop.label, ())
-            if isinstance(end, Next) or (isinstance(end, Exit) and isinstance(loop, ForEach))
-        ]
+        handed = self._start.flow.round_ends(loop, position)
         return all(self._origin(atom, place, loop.parameters[position]) == own for atom in handed)
 
     def _origin(self, atom: Atom, place: Place, root: Var) -> _Known:
@@ -71,13 +52,14 @@ class LoopInvariants:
             return None
         self._seen.add((atom, place))
         found: _Known = (atom, place)
-        if atom in self._parameters:
-            loop, position = self._parameters[atom]
+        flow = self._start.flow
+        if atom in flow.carried:
+            loop, position = flow.carried[atom]
             if self._keeps(loop, position, place):
                 found = self._origin(loop.initial[position], place, root)
-        elif atom in self._defined:
-            binding, target = self._defined[atom]
-            found = self._value_origin(binding.value, target, place, root)
+        elif atom in flow.origins:
+            value, target = flow.origins[atom]
+            found = self._value_origin(value, target, place, root)
         self._seen.discard((atom, place))
         return found
 
@@ -97,8 +79,7 @@ class LoopInvariants:
                 kept = self._keeps(value, target, place)
                 return self._origin(initial[target], place, root) if kept else None
             case Loop(label):
-                left = [e.values[target] for e in self._ends.get(label, ()) if isinstance(e, Exit)]
-                return self._common_origin(left, place, root)
+                return self._common_origin(self._start.flow.results(label, target), place, root)
             case _:
                 return None
 

@@ -9,7 +9,7 @@ from relay.ir.definition import content_type
 from relay.ir.dims import Dim, add, multiply
 from relay.ir.expr import Atom, Dead, Exit, Loop, LoopLabel, Next, Var
 from relay.ir.surface import ForEach
-from relay.ir.types import BaseType, TensorType, Type, show
+from relay.ir.types import Type, show
 from relay.typecheck.elaboration.abstract_values import (
     FUNCTIONS,
     NOTHING,
@@ -29,18 +29,24 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.control_flow import optionals, static_exits, unassigned
 from relay.typecheck.elaboration.control_flow.joins import Join, assign_joined, assignment_span
 from relay.typecheck.elaboration.control_flow.loop_invariants import LoopInvariants
-from relay.typecheck.elaboration.diagnostics.descriptions import kind_of, structure_of
+from relay.typecheck.elaboration.control_flow.round_sizes import RoundSizes
+from relay.typecheck.elaboration.control_flow.round_start import RoundStart
+from relay.typecheck.elaboration.diagnostics.changed_types import (
+    START_WITH_ZEROS,
+    is_another_record,
+    keeping,
+    structure_error,
+)
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly, clash_notes
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
-from relay.typecheck.elaboration.expressions import dtype_promotion, operator_relations, weak_types
+from relay.typecheck.elaboration.expressions import dtype_promotion, weak_types
 from relay.typecheck.elaboration.expressions.atoms import handed_entities
 from relay.typecheck.elaboration.library.overloads import is_function
 from relay.typecheck.elaboration.restarts import (
     FirstRoundDiffers,
     IntegersWiden,
     IsOptional,
-    KeysOfRun,
     ListGrows,
     LoopUnrolls,
     Place,
@@ -60,14 +66,6 @@ MOST_ROUNDS = 64
 """Of how many rounds a `while` may be unrolled."""
 
 
-_KEEP_TYPES = "a loop's variables keep their types; start with the final shape and dtype"
-
-_START_WITH_ZEROS = (
-    "after no round it would be a number, and how many rounds there are is known only at run time: start with an array"
-    " of the final shape, as np.zeros(..) or relay.zeros_like(..)"
-)
-
-
 def _is_number(value: DynamicValue) -> bool:
     """True if a value is a tensor without axes."""
     type_ = tensor_type(value)
@@ -81,7 +79,12 @@ class LoopState:
     """
 
     def __init__(
-        self, checker: Checker, out: TypedBlockBuilder, node: Loop | ForEach, entities: Sequence[AbstractValue]
+        self,
+        checker: Checker,
+        context: Context,
+        out: TypedBlockBuilder,
+        node: Loop | ForEach,
+        entities: Sequence[AbstractValue],
     ) -> None:
         self.checker = checker
         self.label = node.label
@@ -92,7 +95,8 @@ class LoopState:
         self._restarts: list[Restart] = []
         self.parameters: list[Var] = []
         self.initial: list[Atom] = []
-        self._kept = LoopInvariants(node)
+        start = RoundStart(context, node, entities)
+        self._kept, self._sizes = LoopInvariants(start), RoundSizes(checker, start)
         self._resized = node.resized if isinstance(node, ForEach) else ()
         self._may_peel = isinstance(node, ForEach)
         self._started: dict[object, ListLength | None] = {}  # by origin: the length with which a list enters the loop
@@ -110,7 +114,8 @@ class LoopState:
             return entity
         if isinstance(entity, DynamicValue):
             entity = expand(self.checker, out, entity, self.span)
-        if (self.label, place) in self.checker.decisions.growing:
+        is_resized = (self.label, place) in self.checker.decisions.growing or self._sizes.is_resized(place, entity)
+        if is_resized:
             entity = dynamic_lists.as_growing(self.checker, out, entity, self.span)
         elif len(place) == 1 and place[0] in self._resized:
             entity = dynamic_lists.given_as_list(self.checker, out, entity, self.span)
@@ -127,7 +132,9 @@ class LoopState:
         typed = self.checker.materialize(out, weak_types.free_count(self.checker, out, entity), self.span)
         typed = dtype_promotion.at_place(self.checker, out, typed, (self.label, place), self.span)
         self._of_any[place] = self.checker.sizes.axes_of_any.get(typed.atom, ())
-        if (axes := self.checker.decisions.varying.get((self.label, place))) is not None:
+        may = {*self._of_any[place], *(self.checker.axes_of_any_size(name) if len(place) == 1 else ())}
+        known = self.checker.decisions.varying.get((self.label, place), set())
+        if axes := known | self._sizes.varying_axes(place, typed.type, may):
             typed = data_dependent.widen_axes(self.checker, out, typed, axes, self.span)
         var = self.checker.variable(name, typed.type, self.span)
         self.checker.sizes.axes_of_any[var] = self._of_any[place]
@@ -225,12 +232,12 @@ class LoopState:
                 if (
                     not isinstance(entity, Tuple)
                     or len(entity.items) != len(items)
-                    or _is_another_record(expected, entity)
+                    or is_another_record(expected, entity)
                 ):
                     if dynamic_lists.is_literal(expected) and dynamic_lists.is_list(entity):
                         self._restarts += map(ListGrows, self._enclosing_places(place))
                         return
-                    raise _structure_error(name, expected, entity, span)
+                    raise structure_error(name, expected, entity, span)
                 for i, (a, b) in enumerate(zip(items, entity.items, strict=True)):
                     self._fit(out, name, a, b, span, atoms, (*place, i))
             case _:
@@ -322,49 +329,9 @@ class LoopState:
                 typed.atom.span or span,
                 labels=labels,
                 notes=notes,
-                help=_START_WITH_ZEROS if becomes_array else _keeping(typed.type, expected.type),
+                help=START_WITH_ZEROS if becomes_array else keeping(typed.type, expected.type),
             ) from None
         atoms.append(typed.atom)
-
-
-def _keeping(found: Type, expected: Type) -> str:
-    """The help for a variable that a loop gives another type: of one that differs in sizes also the way to say so."""
-    match resolve(found), resolve(expected):
-        case TensorType(BaseType() as base, tuple(shape)), TensorType(BaseType() as other, tuple(before)) if (
-            base == other and len(shape) == len(before)
-        ):
-            pairs = zip(shape, before, strict=True)
-            sizes = [f"{a}, " if a == b and isinstance(a, int) else "relay.Any, " for a, b in pairs]
-            shown = "".join(sizes).rstrip() if len(sizes) == 1 else "".join(sizes).rstrip(", ")
-            written = f"relay.Tensor[{operator_relations.spelling(base)}, ({shown})]"
-            return f"start with the final shape, or give the array a type without the size: `k: {written} = ..`"
-        case _:
-            return _KEEP_TYPES
-
-
-def _is_another_record(expected: Tuple, entity: Tuple) -> bool:
-    """True if one is a dict, and the other is not, or has other keys; or both are records of different classes."""
-    forms = [t.form for t in (expected, entity) if t.form is not None]
-    if expected.form == entity.form:
-        return False
-    return any(f.cls is dict for f in forms) or (len(forms) == 2 and all(f.names for f in forms))
-
-
-def _structure_error(name: str, expected: Tuple, entity: AbstractValue, span: Span | None) -> TypeMismatch:
-    """The error of a loop that changes which items a tuple, dict or record has."""
-    is_dict = expected.form is not None and expected.form.cls is dict
-    others = (t.form for t in (expected, entity) if isinstance(t, Tuple))
-    if origins := {f.origin for f in others if f is not None and f.origin is not None}:
-        raise KeysOfRun(origins)
-    found = f"it enters the loop as {structure_of(expected)} and becomes {structure_of(entity)}"
-    if is_dict and isinstance(entity, Tuple):
-        help = f"assign all keys before the loop, `{name}[..] = 0.0`, or copy it: `{name} = dict({name})`"
-        return TypeMismatch(f"the loop changes the keys of the dict {name}: {found}", span, help=help)
-    help = "a tuple or dict keeps its length; a list may grow: `xs.append(v)`"
-    if expected.form is not None and expected.form.names:
-        return TypeMismatch(f"the loop changes the class of {name}: {found}", span, help=_KEEP_TYPES)
-    kind = kind_of(expected).removeprefix("a ")
-    return TypeMismatch(f"the loop changes the structure of the {kind} {name}: {found}", span, help=help)
 
 
 def elaborate_loop(
@@ -378,7 +345,7 @@ def elaborate_loop(
     if node.label in checker.decisions.unrolled or _types_end_it(checker, node, initial):
         _unroll(checker, context, targets, node, out)
         return
-    carried = LoopState(checker, out, node, initial)
+    carried = LoopState(checker, context, out, node, initial)
     label = LoopLabel(node.label.name)
     join = Join(checker, [t.name for t in targets])
     outside = checker.frame.chosen_by_call, checker.frame.chosen_by_sizes

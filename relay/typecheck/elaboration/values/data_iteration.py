@@ -49,7 +49,7 @@ def elaborate_for_list(
     found = list_constructors(iterable)
     assert found is not None
     type_, empty, more = found
-    carried = LoopState(checker, out, node, handed_entities(context, node.initial))
+    carried = LoopState(checker, context, out, node, handed_entities(context, node.initial))
     label, span = LoopLabel(node.label.name), node.span
     rest = checker.variable("rest", type_, span)
     element_type, tail_type = data.field_types(checker, type_, more)
