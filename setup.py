@@ -10,6 +10,7 @@ VERSION = re.search(r'^__version__ = "(.*)"$', (ROOT / "relay" / "__init__.py").
 MYPY = ["mypy>=2"]
 DEBUG = ["prompt_toolkit"]  # the terminal of `relay debug`
 CUDA = ["cuda-bindings>=13", "nvidia-cuda-nvrtc>=13"]  # the driver's interface, and the compiler of kernels
+CUBLAS = ["nvidia-cublas>=13"]  # large products on GPUs; 500 MB, without which Relay's own kernels compute them
 LSP = ["pygls>=2"]  # `relay lsp`
 TESTING = ["hypothesis"]  # random arguments, `relay.testing.check`
 TEST = ["pytest", "pytest-xdist", "ipython", "ruff", "import-linter", "setuptools"]
@@ -60,7 +61,7 @@ setup(
         "mypy": MYPY,
         "debug": DEBUG,
         "lsp": LSP,
-        "cuda": CUDA,
+        "cuda": [*CUDA, *CUBLAS],
         "testing": TESTING,
         "examples": EXAMPLES,
         "test": [*TEST, *TESTING, *DEBUG, *LSP, *MYPY, *EXAMPLES],

@@ -11,6 +11,7 @@ from relay.cli.inputs import read_arrays, read_function, read_types
 from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
 from relay.codegen.cuda import target as cuda
+from relay.codegen.cuda.host_program import HostProgram
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, at_stage, check_target, lowering
 from relay.compilation.texts import general_text
 from relay.errors import Span
@@ -155,17 +156,32 @@ def _cuda_text(options: argparse.Namespace, typed: Module, stage: str) -> str:
     """The program for a GPU: its kernels in CUDA C, or a stage that it has in common with those for the processor."""
     if not cuda.names_target(options.target):
         raise Refusal(f"the stage cuda is for --target cuda, found {options.target!r}")
-    if stage in ("kernels", "tir", "streams"):
-        raise Refusal(f"--target cuda has the stages typed, core, optimized, fused and cuda, found {stage}")
-    if stage != "cuda":
+    if stage in ("tir", "streams"):
+        raise Refusal(f"--target cuda has the stages typed, core, optimized, fused, kernels and cuda, found {stage}")
+    if stage not in ("kernels", "cuda"):
         return _program_text(options, at_stage(typed, stage, options.level))
     if options.dot or options.svg:
         raise Refusal("a graph is drawn of the stages typed to fused")
     from relay.codegen.cuda.program import kernels_of
 
     program, source = kernels_of(lowering(options.level)(typed), cuda.parse_target(options.target))
+    if stage == "kernels":
+        return _gpu_kernels_text(program)
     rules = [f"// {launch.name}: {launch.rule}, {launch.reason}" for launch in program.launches]
     return "\n".join([*rules, source])
+
+
+def _gpu_kernels_text(program: HostProgram) -> str:
+    """The kernels of a program for a GPU, with the rule that makes each and the reason."""
+    lines: list[str] = []
+    for group in (group for block in program.blocks.values() for group in block.launched):
+        lines.append(f"-> {', '.join(map(show, group.results))}")
+        for launch in group.launches:
+            lines.append(f"  {launch.name}: {launch.blocks} blocks of {launch.threads} threads")
+            lines.append(f"  {launch.rule}: {launch.subject}, {launch.reason}")
+        if group.product is not None:
+            lines.append("  or cuBLASLt, where it is installed and the product is large enough")
+    return "\n".join(lines) or "# no kernels: the program computes with numbers only"
 
 
 def _schedules_text(core: Module, threads: int) -> str:

@@ -40,6 +40,34 @@ def g(x: Tensor[Float, s]):
 """
 
 
+def test_show_kernels_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "layer.py"
+    path.write_text(LAYER, encoding="utf-8")
+    types = "Tensor[float32, (512, 512)], Tensor[float32, (512, 512)], Tensor[float32, (512,)]"
+    command = ["show", f"{path}:layer", "--target", "cuda", "--types", types]
+    assert main([*command, "--stage", "kernels"]) == 0
+    shown = capsys.readouterr().out
+    assert "tiled_product: 512 x 512 over 512, tiles of " in shown and "64 blocks of 256 threads" in shown
+    assert "or cuBLASLt, where it is installed" in shown
+    assert "persistent: 1 steps, " in shown and "1 blocks of 512 threads" in shown
+    assert main([*command, "--stage", "cuda"]) == 0
+    assert "// persistent0: persistent, " in capsys.readouterr().out
+    assert main([*command, "--stage", "tir"]) == 2
+    assert "has the stages typed, core, optimized, fused, kernels and cuda, found tir" in capsys.readouterr().err
+
+
+LAYER = """
+import relay
+
+@relay.relay
+def layer(x, w, b):
+    y = relay.relu(x @ w + b)
+    for _ in range(3):
+        b = relay.tanh(b)
+    return y, b
+"""
+
+
 def test_show_every_stage(python: str, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {}
     for stage in ("typed", "core", "batched", "optimized", "fused", "tir"):

@@ -7,7 +7,9 @@ keeps the GPU's memory in the host's and runs kernels on the processor, so that 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,9 +17,10 @@ import attrs
 import numpy as np
 
 from relay.codegen.cuda.compiler import INSTALL, MachineCode, compiler_version, machine_code
+from relay.codegen.cuda.libraries.cublaslt import MISSING, CublasLt, installed_library
 from relay.codegen.cuda.memory import CHUNK, Arena, Memory
 from relay.codegen.cuda.target import Architecture
-from relay.errors import CompileError, ExecutionError, InternalError, Span
+from relay.errors import CompileError, ExecutionError, InternalError, RelayWarning, Span
 
 OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
@@ -30,12 +33,14 @@ SET_DEPENDENCIES = 1
 class Toolchain:
     """The way to GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
     `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once.
-    `version()`: the compiler's, by which programs on disk are told apart; without it none are kept."""
+    `version()`: the compiler's, by which programs on disk are told apart; without it none are kept. `cublas()`: the
+    library cuBLASLt, None where it is not installed; without it all products have kernels of their own."""
 
     driver: Callable[[], Any]
     compile: Callable[[str, Architecture], MachineCode]
     chunk: int = CHUNK
     version: Callable[[], str] | None = None
+    cublas: Callable[[], Any] | None = None
 
 
 def _installed_driver() -> Any:
@@ -49,7 +54,10 @@ def _installed_driver() -> Any:
 
 
 NVIDIA = Toolchain(
-    _installed_driver, lambda source, architecture: machine_code(source, architecture), version=compiler_version
+    _installed_driver,
+    lambda source, architecture: machine_code(source, architecture),
+    version=compiler_version,
+    cublas=installed_library,
 )
 """The installed driver, and NVRTC."""
 
@@ -129,6 +137,7 @@ class Gpu:
         self._uploads = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.arena = Arena(self.take, self.wait, toolchain.chunk)
         self._bodies: list[Any] = []  # streams that bodies of conditional nodes are captured in
+        self._find_cublas = toolchain.cublas
         self.capturing = False
         """True if what is started becomes part of a graph, and does not run yet."""
         self.launches = 0
@@ -216,13 +225,30 @@ class Gpu:
         self, name: str, function: Any, blocks: int, threads: int, words: Sequence[int], lines: Sequence[Span] = ()
     ) -> None:
         """Enqueue a kernel after those started before, with these pointers and sizes. `lines`: its operators'."""
-        self.launches += 1
         given = np.array(words, np.int64)
         places = given.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        with self.launching(name, lines):
+            self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places.ctypes.data, 0)
+
+    @contextlib.contextmanager
+    def launching(self, name: str, lines: Sequence[Span]) -> Iterator[None]:
+        """Count, and time where a profile is made, what is started in the context."""
+        self.launches += 1
         done = self.timer(name, lines) if self.timer is not None else None
-        self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self.stream, places.ctypes.data, 0)
+        yield
         if done is not None:
             done()
+
+    @functools.cached_property
+    def cublas(self) -> CublasLt | None:
+        """The library for large products. Warns if it is not installed, once."""
+        if self._find_cublas is None:
+            return None
+        library = self._find_cublas()
+        if library is None:
+            warnings.warn(MISSING, RelayWarning, stacklevel=2)
+            return None
+        return CublasLt(library)
 
     def timing_event(self) -> Any:
         """An event of the driver at this place in the stream, which tells when it was reached."""

@@ -18,7 +18,7 @@ import numpy as np
 from relay.codegen.cuda.conditions import NotRepeatable
 from relay.codegen.cuda.driver import Gpu
 from relay.codegen.cuda.execution import Run
-from relay.codegen.cuda.memory import Arena, Memory
+from relay.codegen.cuda.memory import ALIGNMENT, Arena, Memory
 from relay.codegen.cuda.tensors import DeviceTensor
 from relay.ir.dims import TypeId
 from relay.ir.expr import LoopLabel
@@ -30,7 +30,7 @@ MOST = 8
 """Graphs of a program, for different sizes: each keeps memory."""
 
 FRAGMENTS = 1 << 16
-"""Bytes that a graph's memory has more than the run before it took, and a quarter of that."""
+"""Bytes that a graph's memory has more than its arguments and what the run before it took, and a quarter of that."""
 
 
 @attrs.frozen(eq=False)
@@ -99,7 +99,8 @@ class Graphs:
         """Capture a run for these arguments; None if it reads something from the GPU, or takes more memory than the
         one before. `rebuild` makes the program's arguments of new leaves."""
         gpu, known = self._gpu, self._known[key]
-        whole = gpu.allocate(known.bytes + known.bytes // 4 + FRAGMENTS)
+        copied = sum(leaf.nbytes + ALIGNMENT for leaf in leaves if not _is_fixed(leaf))
+        whole = gpu.allocate(copied + known.bytes + known.bytes // 4 + FRAGMENTS)
         arena = Arena(_single_source(whole), gpu.wait, whole.size)
         run.allocate = arena.allocate
         run.numbers = OrderedDict()

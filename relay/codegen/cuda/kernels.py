@@ -14,6 +14,7 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
+from relay.codegen.cuda.libraries.products import library_product
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention import attention
 from relay.codegen.cuda.rules.blocks import Blocks, Fused
@@ -104,6 +105,7 @@ class DeviceKernels:
             sizes=sizes,
             calls=host_calls(group),
             lines=tuple(call.span for call in _calls(group) if call.span is not None),
+            product=library_product(group, operands),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, Kind, TypeId, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
@@ -39,7 +40,8 @@ class Launch:
 class GroupKernels:
     """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
-    the host may compute them where it has all operands. `lines`: where the program has the operators."""
+    the host may compute them where it has all operands. `lines`: where the program has the operators. `product`: what a
+    library may compute in place of the launches."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -49,6 +51,7 @@ class GroupKernels:
     launches: tuple[Launch, ...]
     calls: tuple[tuple[Var, OpCall], ...] | None = None
     lines: tuple[Span, ...] = ()
+    product: LibraryProduct | None = None
 
 
 @attrs.frozen(eq=False)

@@ -20,6 +20,7 @@ import attrs
 from relay.codegen.cuda.compiler import MachineCode
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, HostBlock, Launch, Region
+from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.codegen.cuda.program import CudaProgram
 from relay.codegen.cuda.target import ARCHITECTURES
 from relay.codegen.runtime import codec
@@ -45,7 +46,17 @@ _MAGIC = b"relay program for a GPU 4\n"
 
 _KEPT = b"relay cached program for a GPU 3\n"
 
-_CLASSES: tuple[type[Any], ...] = (HostBlock, Region, GroupKernels, Launch, Var, LoopLabel, DataType, *nodes())
+_CLASSES: tuple[type[Any], ...] = (
+    HostBlock,
+    Region,
+    GroupKernels,
+    LibraryProduct,
+    Launch,
+    Var,
+    LoopLabel,
+    DataType,
+    *nodes(),
+)
 
 _NOTATION = hashlib.sha256(
     repr([codec.VERSION, *((c.__name__, [field.name for field in attrs.fields(c)]) for c in _CLASSES)]).encode()

@@ -322,15 +322,19 @@ class EmulatedDriver:
         pass
 
 
-def emulation(driver: EmulatedDriver | None = None, change: Callable[[str], str] = str) -> Toolchain:
-    """A toolchain without a GPU. `change`: what is done to the text of kernels."""
+def emulation(
+    driver: EmulatedDriver | None = None,
+    change: Callable[[str], str] = str,
+    cublas: Callable[[], Any] | None = None,
+) -> Toolchain:
+    """A toolchain without a GPU. `change`: what is done to the text of kernels; `cublas` gives what stands for it."""
     made = EmulatedDriver() if driver is None else driver
 
     def compile_(source: str, architecture: Architecture) -> MachineCode:
         text = change(source)
         return MachineCode(text.encode(), {name: Resources(32, 0) for name, _ in _KERNEL.findall(text)})
 
-    return Toolchain(lambda: made, compile_, 1)
+    return Toolchain(lambda: made, compile_, 1, cublas=cublas)
 
 
 @functools.lru_cache(maxsize=64)

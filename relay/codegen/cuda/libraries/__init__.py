@@ -1,0 +1,1 @@
+"""NVIDIA's libraries: large products by cuBLASLt, where it is installed."""

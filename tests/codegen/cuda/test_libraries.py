@@ -1,0 +1,155 @@
+"""Large products by cuBLASLt, for which stands what checks its arguments and computes in the emulated memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_agree
+from gpu.emulation import COMPILER, EmulatedDriver, emulation
+from gpu.stand_in_cublas import StandIn
+
+import relay
+from relay.codegen.cuda.driver import use_toolchain
+from relay.codegen.cuda.libraries import cublaslt
+from relay.codegen.cuda.libraries.products import LibraryProduct
+from relay.errors import InternalError, RelayWarning
+from relay.ir.types import BaseType
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+RANDOM = np.random.default_rng(0)
+
+ROWS, TERMS, COLUMNS = 256, 300, 320
+
+
+def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return (RANDOM.standard_normal(shape) * 0.1).astype(BaseType(dtype).dtype)
+
+
+def computed(function: Any, *arguments: Any, rtol: float = 1e-5, **options: Any) -> tuple[StandIn, EmulatedDriver]:
+    """The library and the driver after a call, whose result is the interpreter's."""
+    driver = EmulatedDriver()
+    library = StandIn(driver, **options)
+    with use_toolchain(emulation(driver, cublas=lambda: library)):
+        found = function(*relay.device_put(arguments))
+        assert_agree(found, function.interpret(*arguments), rtol=rtol, atol=rtol)
+    return library, driver
+
+
+X, W, B, C = normal(ROWS, TERMS), normal(TERMS, COLUMNS), normal(COLUMNS), normal(ROWS, COLUMNS)
+
+
+def transposed(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array.T)
+
+
+FORMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], tuple[str, float, float]]] = {
+    "plain": (lambda x, w: x @ w, (X, W), ("", 1.0, 0.0)),
+    "left": (lambda x, w: x.T @ w, (transposed(X), W), ("", 1.0, 0.0)),
+    "right": (lambda x, w: x @ w.T, (X, transposed(W)), ("", 1.0, 0.0)),
+    "both": (lambda x, w: x.T @ w.T, (transposed(X), transposed(W)), ("", 1.0, 0.0)),
+    "bias": (lambda x, w, b: x @ w + b, (X, W, B), ("bias", 1.0, 0.0)),
+    "layer": (lambda x, w, b: relay.relu(x @ w * 0.5 + b), (X, W, B), ("relu bias", 0.5, 0.0)),
+    "addend": (lambda x, w, c: relay.relu(c + x @ w), (X, W, C), ("relu", 1.0, 1.0)),
+    "residual": (lambda x, w, b, c: x @ w + c + b, (X, W, B, C), ("bias", 1.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form: str) -> None:
+    function, arguments, expected = FORMS[form]
+    library, driver = computed(relay.relay(function), *arguments)
+    (made,) = library.multiplications
+    assert (made.epilogue, made.scale, made.kept) == expected and made.workspace == 4096
+    assert not driver.launched  # nothing else is left to compute
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_dtypes(dtype: str) -> None:
+    layer = relay.relay(lambda x, w, b: relay.relu(x @ w + b))
+    # Half precision is rounded once in the library, and after each operator by the interpreter.
+    rtol = {"float64": 1e-12, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    arguments = (array.astype(BaseType(dtype).dtype) for array in (X, W, B))
+    library, _ = computed(layer, *arguments, rtol=rtol)
+    assert len(library.multiplications) == 1
+
+
+def test_derivatives() -> None:
+    """Those of the derivatives are plain; that of the value has its own kernel, with tanh."""
+    loss = relay.relay(lambda w, x: (relay.tanh(x @ w) ** 2).sum())
+    library, driver = computed(relay.grad(loss, argnums=(0, 1)), W, X, rtol=1e-4)
+    assert len(library.multiplications) == 2 and driver.launched
+
+
+def test_what_has_its_own_kernels() -> None:
+    """Small and skinny products, epilogues that the library has not, and what it has no algorithm for."""
+
+    def product(x, w):
+        return x @ w
+
+    assert not computed(relay.relay(product), X[:40], W)[0].multiplications
+    assert not computed(relay.relay(product), X[:, :8].copy(), W[:8])[0].multiplications
+    assert not computed(relay.relay(lambda x, w: relay.tanh(x @ w)), X, W, rtol=1e-4)[0].multiplications
+    assert not computed(relay.relay(lambda x, w: (x @ w) * (x @ w)), X, W, rtol=1e-4)[0].multiplications
+    library, driver = computed(relay.relay(product), X, W, rtol=1e-4, refuses=True)
+    assert not library.multiplications and library.searches == 1 and len(driver.launched) == 1
+
+
+def test_repeated_calls() -> None:
+    """One search for an algorithm; a graph has the products, too; a profile names them."""
+
+    @relay.relay
+    def layers(x, w, b):
+        for _ in range(3):
+            x = relay.relu(x @ w + b)
+        return relay.softmax(x, axis=-1)
+
+    x, w, b = normal(256, 256), normal(256, 256), normal(256)
+    driver = EmulatedDriver()
+    library = StandIn(driver)
+    with use_toolchain(emulation(driver, cublas=lambda: library)):
+        for _ in range(4):
+            found = layers(*relay.device_put((x, w, b)))
+            assert_agree(found, layers.interpret(x, w, b), rtol=1e-4, atol=1e-6)
+        assert library.searches == 1 and driver.calls["cuGraphLaunch"] == 3
+        assert len(library.multiplications) == 6  # of the first run, and of the one that was captured
+        assert "cublasLtMatmul" in str(relay.debug.profile(layers, *relay.device_put((x, w, b))))
+
+
+def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    driver = EmulatedDriver()
+    product = relay.relay(lambda x, w: x @ w)
+    monkeypatch.setattr(cublaslt.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
+    assert cublaslt.installed_library() is None
+    monkeypatch.undo()
+    with use_toolchain(emulation(driver, cublas=lambda: None)):
+        with pytest.warns(RelayWarning, match=r"^cuBLASLt is not installed, .*: pip install 'relay-lang\[cuda\]'$"):
+            found = product(*relay.device_put((X, W)))
+        product(*relay.device_put((X, W)))  # warns once
+    assert_agree(found, product.interpret(X, W), rtol=1e-4, atol=1e-5)
+
+
+def test_the_package_of_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "cu13" / "lib" / "libcublasLt.so.13"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    monkeypatch.setitem(sys.modules, "nvidia", SimpleNamespace(__path__=[str(tmp_path)]))
+    monkeypatch.setattr(cublaslt.ctypes, "CDLL", lambda name: name)
+    assert cublaslt.installed_library() == str(file)
+
+
+def test_what_the_library_refuses() -> None:
+    library = SimpleNamespace(cublasLtCreate=lambda place: 1)
+    with pytest.raises(InternalError, match="cuBLASLt gives status 1 to cublasLtCreate"):
+        cublaslt.CublasLt(library)
+
+
+def test_sizes_that_pay() -> None:
+    product = LibraryProduct("float32", 0, 1, False, False, 256, 256, 256)
+    assert product.pays(256, 256, 256) and not product.pays(256, 256, 255) and not product.pays(1 << 20, 32, 1 << 10)
