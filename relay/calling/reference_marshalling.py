@@ -16,6 +16,7 @@ import numpy as np
 from relay.calling.array import Array
 from relay.calling.data_calls import LIST_OF_ROWS, ROWS
 from relay.calling.data_marshalling import Unpackable, write_tensors
+from relay.calling.ragged_lists import PackedList, RaggedList
 from relay.calling.results import wrap
 from relay.codegen.lowering.layout import (
     Layout,
@@ -107,6 +108,7 @@ class ReferenceCall:
         self._given: list[tuple[int, int]] = []  # places among the program's leaves, and the arguments' leaves there
         self._references: list[tuple[int, int, _Cells]] = []  # the same for those that are references
         self._lists: list[tuple[int, int, _Cells, Pool | None, frozenset[type]]] = []  # and lists, as `_PassedList`
+        self._ragged: list[tuple[int, int, RaggedList]] = []  # lists of arrays that differ in size
         self._pools: dict[Pool, tuple[int, tuple[int, ...]]] = {}  # the slots of all pools, and the bytes of a row
         self.bases: list[BaseType] = []  # of the arguments' leaves; of references any
         self.kinds: list[object] = []  # the same
@@ -148,6 +150,9 @@ class ReferenceCall:
                 of = type_.element
                 if not isinstance(of, RefType) or pool.slot is None:
                     raise Unpackable
+                if self._place_ragged(pool, kinds):
+                    self.kinds.append(kind)
+                    return
                 if has_cells(pool):
                     assert isinstance(pool.element, RowLayout)
                     elements, numbers = self._cells_of(pool.element.pool, of.content), pool
@@ -164,6 +169,23 @@ class ReferenceCall:
                 self.kinds.append(kind)
             case _:
                 raise Unpackable
+
+    def _place_ragged(self, pool: Pool, kinds: Iterator[object]) -> bool:
+        """Say where a list of arrays of different sizes comes from; False for other lists."""
+        has_numbers = has_cells(pool)
+        rows = pool.element.pool if isinstance(pool.element, RowLayout) else pool
+        found = RaggedList.of_pool(rows, pool.slot if has_numbers else None)
+        if found is None:
+            return False
+        if next(kinds) is not np.ndarray:
+            raise Unpackable
+        for each in (pool, rows):
+            assert each.slot is not None
+            self._pools[each] = each.slot, (INT64.dtype.itemsize,) * len(each.leaves())
+        self._ragged.append((self._count, len(self.bases), found))
+        self._count += 2  # where it begins, and its length
+        self.bases.append(INT64)
+        return True
 
     def _cells_of(self, pool: Pool, content: Type) -> _Cells:
         cells = self._cells.get(pool) or _cells(pool, content)
@@ -195,7 +217,19 @@ class ReferenceCall:
             else:
                 return misfit
             inputs[place] = _number(row)
-        lists: list[_PassedList] = []
+        lists: list[_PassedList | PackedList] = []
+        for place, position, ragged in self._ragged:
+            items = given[position]
+            row = start = counts[ragged.slot]
+            counts[ragged.slot] = row + len(items)
+            if ragged.numbers is not None:
+                start = counts[ragged.numbers]
+                counts[ragged.numbers] = start + len(items)
+            packed = ragged.pack(items, row, start)
+            if packed is None:
+                return misfit
+            inputs[place], inputs[place + 1] = _number(start), _number(len(items))
+            lists.append(packed)
         for place, position, cells, pool, kinds in self._lists:
             items = given[position]
             row = start = counts[cells.slot]
@@ -219,7 +253,7 @@ class ReferenceCall:
         context: _Context,
         inputs: list[Any],
         passed: Mapping[int, _Passed],
-        lists: Sequence[_PassedList],
+        lists: Sequence[_PassedList | PackedList],
         counts: Mapping[int, int],
         finish: Callable[[list[np.ndarray], _Context], Any],
         misfit: object,
@@ -236,7 +270,11 @@ class ReferenceCall:
             _give_back(context, passed)
 
     def _fill(
-        self, context: _Context, passed: Mapping[int, _Passed], lists: Sequence[_PassedList], counts: Mapping[int, int]
+        self,
+        context: _Context,
+        passed: Mapping[int, _Passed],
+        lists: Sequence[_PassedList | PackedList],
+        counts: Mapping[int, int],
     ) -> bool:
         """Write the contents into their rows; False if an element of a list is of another type. Raises
         ExecutionError if memory runs out."""
@@ -254,7 +292,11 @@ class ReferenceCall:
         for cells, row, _, content in passed.values():
             for column, value in zip(_columns(context, cells), content, strict=True):
                 column[row] = value
-        for cells, row, numbers, start, items, kinds in lists:
+        for each in lists:
+            if isinstance(each, PackedList):
+                each.write(words)
+                continue
+            cells, row, numbers, start, items, kinds = each
             (column,) = _columns(context, cells)
             end = row + len(items)
             if not write_tensors(column[row:end], items, kinds):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any as Anything
 
 import numpy as np
 import pytest
-from agreement import assert_close, assert_modes_agree
+from agreement import assert_close, assert_modes_agree, at_level
 
 import relay
-from relay import Any, Float64, Tensor
+from relay import Any, Float32, Float64, Tensor
+from relay.codegen.runtime.marshalling import ArgumentMarshaller
 
 
 @relay
@@ -49,6 +51,45 @@ def test_one_program_for_lists_of_arrays_of_any_size() -> None:
 @relay
 def sums_of(xs: list[Tensor[Float64, (Any, 3)]]):
     return relay.vmap(lambda x: x.sum(axis=0), in_axes="each")(xs)
+
+
+@relay
+def scores(xs: list[Tensor[Float64, (Any, 3)]], ys: list[Tensor[Float32, (Any, Any)]], w):
+    rows = relay.vmap(lambda x: relay.softmax(x @ w).sum(axis=0), in_axes="each")(xs)
+    return rows, relay.vmap(lambda y: y.sum(), in_axes="each")(ys)
+
+
+@relay
+def derivatives(xs: list[Tensor[Float64, (Any, 3)]], w):
+    return relay.vmap(relay.grad(lambda w, x: np.tanh(x @ w).sum(), wrt=0), in_axes=(None, "each"))(w, xs)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_arrays_of_any_size_are_packed(monkeypatch: pytest.MonkeyPatch, level: int) -> None:
+    """They go into one block of memory, in a call that is like an earlier one, also where there are none."""
+    random = np.random.default_rng(3)
+
+    def given(sizes: Sequence[int]) -> tuple[Anything, ...]:
+        ys = [random.normal(size=(k, n + 1)).astype(np.float32) for k, n in enumerate(sizes)]
+        return [random.normal(size=(n, 3)) for n in sizes], ys, WEIGHTS
+
+    whole, each = at_level(scores, level), at_level(derivatives, level)
+    for _ in range(3):
+        for run in (whole, lambda xs, ys, w: each(xs, w)):
+            run(*given([2, 5]))
+
+    def slow(*_: object) -> None:
+        raise AssertionError
+
+    for sizes in ([3, 1, 4], [8] * 9, [0, 2], [7]):
+        xs, ys, w = given(sizes)
+        expected, gradients = scores.interpret(xs, ys, w), derivatives.interpret(xs, w)
+        with monkeypatch.context() as patch:
+            patch.setattr(ArgumentMarshaller, "add", slow)
+            found = whole(xs, ys, w)
+            for one, other in zip(found, expected, strict=True):
+                assert_close(one, other, rtol=1e-6)
+            assert_close(each([x[::-1] for x in xs], w), gradients)
 
 
 @pytest.mark.parametrize(
