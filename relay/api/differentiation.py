@@ -460,6 +460,7 @@ def checkpoint(f: Any) -> RelayFunction:
             "checkpoint", [], "checkpoint__({})", {"checkpoint__": checkpoint}
         )(f)
         return returned
+    f = readable_operand(f)
     of, parameters = definition_of(f, "checkpoint"), parameters_of(f)
     return derived_function(f, ("checkpoint",), lambda: CHECKPOINT.definition(of, parameters, {}))
 

@@ -99,6 +99,12 @@ class QuantizedProgram:
         definition: Definition | DerivedDefinition = self.function.__relay__
         return definition
 
+    @property
+    def __relay_function__(self) -> RelayFunction:
+        """The function that `relay.vmap`, `relay.grad` and other transformations take in place of it."""
+        function: RelayFunction = self.function
+        return function
+
     def interpret(self, *arguments: Any) -> Any:
         """Run the program on the reference interpreter."""
         return self.function.interpret(*arguments)

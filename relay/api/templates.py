@@ -105,7 +105,9 @@ def call_arguments(parameters: Parameters) -> str:
 
 
 def readable_operand(f: Any) -> Any:
-    """The operand of a template; a local function of a program that runs as Python becomes a decorated function."""
+    """The operand of a template; a local function of a program that runs as Python becomes a decorated function, as
+    does a quantized program."""
+    f = getattr(f, "__relay_function__", f)
     mode = python_mode.active.get()
     return readable_function(f if mode is None else mode.decorated_function(f))
 

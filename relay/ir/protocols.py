@@ -14,6 +14,7 @@ PROTOCOLS = {
     "__relay_constructor__": "classes of values of data types: the constructor's name",
     "__relay_data__": "classes decorated with `relay.data`: the data type with its Python classes",
     "__relay_file__": "modules that are read without being run: True",
+    "__relay_function__": "quantized programs: the decorated function that transformations take in their place",
     "__relay_hook__": "the hook for uncaught exceptions: True, so that it is installed once",
     "__relay_python__": "modules whose plain functions programs do not read: True",
     "__relay_record__": "classes of a file that is read without being run: the fields of a dataclass or named tuple",

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from relay.api.function import RelayFunction
-from relay.api.templates import Parameters, TextTemplate, call_arguments, definition_of, derived_function, parameters_of
+from relay.api.templates import (
+    Parameters,
+    TextTemplate,
+    call_arguments,
+    definition_of,
+    derived_function,
+    parameters_of,
+    readable_operand,
+)
 from relay.errors import TypeCheckError
 
 
@@ -40,5 +48,6 @@ def handler(name: str, parameter: str, operation: str) -> TextTemplate:
 
 def handled(template: TextTemplate, f: Any) -> RelayFunction:
     """The function of a template outside of programs."""
+    f = readable_operand(f)
     of, parameters = definition_of(f, template.name), parameters_of(f)
     return derived_function(f, (template.name,), lambda: template.definition(of, parameters, {}))
