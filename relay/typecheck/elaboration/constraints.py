@@ -19,7 +19,7 @@ from relay.errors import (
     TypeMismatch,
 )
 from relay.ir.dims import Dim, divide_exactly, modulo, resolve_dim, subtract, terms, variables
-from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, facts, solve
+from relay.ir.sizes.facts import EQUAL, DimConstraint, counterexample, solve
 from relay.ir.types import (
     FLOAT32,
     FLOAT64,
@@ -195,7 +195,7 @@ class Constraints(DiagnosticCollector):
         def attempt() -> Sequence[Unknown] | None:
             a, b = resolve_dim(left), resolve_dim(right)
             waiting = [v for v in (*variables(a), *variables(b)) if isinstance(v, Unknown) and v.hint is None]
-            answer = facts().ask(a, EQUAL, b)
+            answer = self.hints.ask(a, EQUAL, b)
             solved = None if answer is not None else solve(subtract(a, b), lambda v: v in waiting)
             if solved is not None and not (isinstance(solved[1], int) and solved[1] < 0):
                 self.solver.bind(solved[0], solved[1])  # type: ignore[arg-type]

@@ -189,7 +189,7 @@ def _element_at(
     if (
         isinstance(part, DynamicValue)
         and dynamic_lists.is_growing(part)
-        and (count := dynamic_lists.count(part)) is not None
+        and (count := dynamic_lists.count(checker, part)) is not None
     ):
         return index(checker, out, part, [PythonNumber(position, span)], span) if position < count else None
     if isinstance(part, DynamicValue) and (type_ := tensor_type(part)) is not None and type_.rank > 0:

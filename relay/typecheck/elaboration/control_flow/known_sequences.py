@@ -83,7 +83,7 @@ def counted_numbers(numbers: Sequence[int], span: Span | None) -> AbstractValue:
 
 def _is_cheap(checker: Checker, context: Context, node: ForEach, iterable: AbstractValue, most: int) -> bool:
     """True if copies of the body have few bindings, or are computed."""
-    count = count_of(iterable, ask=False)
+    count = count_of(checker, iterable, ask=False)
     bindings = (count or 0) * checker.frame.copies * weight(checker, context, node.body)
     return bindings <= (EVALUATED if StaticFlow(context, node, iterable).everything_known else most)
 

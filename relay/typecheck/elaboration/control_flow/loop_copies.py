@@ -47,7 +47,7 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.sizes.facts import facts, mentions_made
+from relay.ir.sizes.facts import mentions_made
 from relay.ir.surface import Annotated, Apply, Attribute, ForEach, Index, PatternMatch, Unpack
 from relay.ir.traverse import all_blocks, blocks, operands
 from relay.ir.types import TupleType, prune
@@ -107,12 +107,12 @@ def is_copied(checker: Checker, context: Context, node: ForEach, iterable: Abstr
     must = node.label in checker.decisions.copied
     if not node.resized and not (isinstance(iterable, Range) and iterable.reversed):
         has_numbers = any(isinstance(part, Range) for part in parts(iterable))
-        count = count_of(iterable, ask=must) if has_numbers else None
+        count = count_of(checker, iterable, ask=must) if has_numbers else None
         if count is None or not 0 < count <= MOST_UNROLLED or count * checker.frame.copies > MOST_COPIES:
             return False
         checker.unrollable.add(node.label)
         return must
-    rounds = count_of(iterable, ask=must)
+    rounds = count_of(checker, iterable, ask=must)
     if rounds is None:
         if not must and _is_symbolic(iterable):
             checker.uncopied.add(node.label)
@@ -149,7 +149,7 @@ def rounds(checker: Checker, count: int) -> AbstractContextManager[None]:
     return checker.at_frame(attrs.evolve(checker.frame, copies=checker.frame.copies * max(1, count)))
 
 
-def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
+def count_of(checker: Checker, entity: AbstractValue, *, ask: bool = True) -> int | None:
     """The largest number of elements of a `for`; None if it is not known. `ask`: a symbolic size becomes the number
     that it is in the call at hand."""
     counts: list[int] = []
@@ -162,7 +162,7 @@ def count_of(entity: AbstractValue, *, ask: bool = True) -> int | None:
                 else:
                     return None
             case _ if (dim := _extent(part)) is not None:
-                number = dim if isinstance(dim, int) else facts().number(dim) if ask else None
+                number = dim if isinstance(dim, int) else checker.hints.number(dim) if ask else None
                 if number is not None:
                     counts.append(number)
                 elif not ask:

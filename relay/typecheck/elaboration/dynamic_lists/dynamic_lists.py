@@ -32,7 +32,6 @@ from relay.ir.expr import (
     StackNew,
     StackPush,
 )
-from relay.ir.sizes.facts import facts
 from relay.ir.types import (
     INT64,
     Form,
@@ -86,10 +85,10 @@ def is_literal(entity: AbstractValue) -> bool:
     return isinstance(entity, Tuple) and entity.form is not None and entity.form.cls is list
 
 
-def count(xs: DynamicValue) -> int | None:
+def count(checker: Checker, xs: DynamicValue) -> int | None:
     """The number of elements, if it is known. A symbolic one becomes that of the call at hand."""
     length = xs.length.absolute if xs.length is not None else None
-    return facts().number(length) if length is not None else None
+    return checker.hints.number(length) if length is not None else None
 
 
 def element_type(xs: DynamicValue) -> Type:

@@ -139,7 +139,7 @@ MANY = 8
 
 def element_tuple(checker: Checker, out: TypedBlockBuilder, xs: DynamicValue, span: Span | None) -> Tuple:
     """The elements one by one, as the operators that join tensors want them. Their number must be known."""
-    count = dynamic_lists.count(xs)
+    count = dynamic_lists.count(checker, xs)
     if count is None:
         element = resolve(dynamic_lists.element_type(xs))
         if isinstance(element, TensorType) and ANY in element.shape:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from relay.errors import ShapeError, Span, TypeCheckError
 from relay.ir.dims import DataDependentDim, Dim, resolve_dim, subtract
 from relay.ir.expr import Arm, Block, Constant, Counter, If, Loop, LoopLabel, Next, OpCall, Var, Yield
-from relay.ir.sizes.facts import EQUAL, DimConstraint, facts, mentions_made, solve
+from relay.ir.sizes.facts import EQUAL, DimConstraint, mentions_made, solve
 from relay.ir.types import BOOL, INT32, INT64, StackType, TensorType, map_dims, prune, scalar, show_shape
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
@@ -148,7 +148,7 @@ def _agreeing_operands(
     for left, right in zip(flat_shape(type_.shape), flat_shape(mask_type.shape), strict=False):
         left, right = resolve_dim(left), resolve_dim(right)
         if not (mentions_made(left) or mentions_made(right)):
-            if facts().ask(left, EQUAL, right) is not True:
+            if checker.hints.ask(left, EQUAL, right) is not True:
                 shapes = f"{show_shape(flat_shape(mask_type.shape))} for a tensor of {show_shape(type_.shape)}"
                 raise ShapeError(f"a mask must have the shape of the first axes; found {shapes}", span)
             continue

@@ -459,7 +459,7 @@ def unpack(
         if isinstance(type_, TensorType) and count is not None:
             return subscripts.unpack_rows(checker, out, entity, count, span)
         if count is not None and dynamic_lists.is_growing(entity):
-            known = dynamic_lists.count(entity)
+            known = dynamic_lists.count(checker, entity)
             if known is not None and known != count:
                 raise _unpacking_error(count, known, span)
             return list_items.unpack_items(checker, out, entity, count, 0, False, span)

@@ -50,7 +50,7 @@ Rule = Callable[[Checker, TypedBlockBuilder, Sequence[AbstractValue], "Span | No
 
 
 def make_zip(
-    arguments: Sequence[AbstractValue], strict: AbstractValue | None = None, span: Span | None = None
+    checker: Checker, arguments: Sequence[AbstractValue], strict: AbstractValue | None = None, span: Span | None = None
 ) -> AbstractValue:
     """`zip(x, ..)`; with `strict=True` the lengths must be known and equal."""
     if not arguments:
@@ -59,7 +59,7 @@ def make_zip(
     if is_strict is None:
         raise TypeCheckError("the argument `strict` of zip is True or False", span)
     if is_strict:
-        counts = [count_of(a) for a in arguments]
+        counts = [count_of(checker, a) for a in arguments]
         if None in counts:
             raise TypeCheckError("zip(strict=True) needs lengths that are known", span, help="leave strict out")
         if len(set(counts)) > 1:
@@ -105,7 +105,11 @@ def _unpack(
     first, last = int(before.specialize()), int(after.specialize())
     if isinstance(whole, DynamicValue):
         whole = expand(checker, out, whole, span)
-    if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole) and dynamic_lists.count(whole) is None:
+    if (
+        isinstance(whole, DynamicValue)
+        and dynamic_lists.is_growing(whole)
+        and dynamic_lists.count(checker, whole) is None
+    ):
         return Tuple(list_items.unpack_items(checker, out, whole, first, last, True, span))
     items = _known_elements(checker, out, whole, "unpacking with `*`", span)
     if len(items) < first + last:
@@ -122,7 +126,7 @@ def _spread_items(
     grows = any(map(dynamic_lists.is_growing, arguments))
     arguments = [
         a
-        if isinstance(a, Tuple) or not (grows or loop_copies.count_of(a) is None)
+        if isinstance(a, Tuple) or not (grows or loop_copies.count_of(checker, a) is None)
         else as_sequence(checker, out, a, span)
         for a in arguments
     ]

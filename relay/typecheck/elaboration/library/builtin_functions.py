@@ -115,7 +115,7 @@ def _enumerate(call: Call, iterable: AbstractValue, start: AbstractValue | None 
 
 @implements(builtins.zip)
 def _zip(call: Call, *iterables: AbstractValue, strict: AbstractValue | None = None) -> AbstractValue:
-    return intrinsics.make_zip(tuple(_iterated(call, iterable) for iterable in iterables), strict, call.span)
+    return intrinsics.make_zip(call.checker, tuple(_iterated(call, i) for i in iterables), strict, call.span)
 
 
 def _iterated(call: Call, iterable: AbstractValue) -> AbstractValue:

@@ -109,15 +109,15 @@ def _few_elements(
     checker: Checker, out: TypedBlockBuilder, xs: AbstractValue, span: Span | None
 ) -> list[AbstractValue] | None:
     """The elements one by one, of what has a known length that is not large; None for the rest."""
-    return elements(checker, out, xs, span) if _is_few(xs) else None
+    return elements(checker, out, xs, span) if _is_few(checker, xs) else None
 
 
-def _is_few(xs: AbstractValue) -> bool:
+def _is_few(checker: Checker, xs: AbstractValue) -> bool:
     if dynamic_lists.is_growing(xs) or isinstance(xs, Tuple):
         return isinstance(xs, Tuple)
     if isinstance(xs, PythonObject) and isinstance(xs.value, str | frozenset):
         return len(xs.value) <= FEW
-    count = count_of(xs, ask=False)
+    count = count_of(checker, xs, ask=False)
     return count is not None and count <= FEW
 
 
@@ -247,8 +247,12 @@ def keyed_extremum(
     key, default = options.get("key"), options.get("default")
     if isinstance(whole, PythonObject) and (parts := _few_elements(checker, out, whole, span)) is not None:
         whole = Tuple(tuple(parts))
-    if isinstance(whole, Zip) or (key is not None and not _is_few(whole)):
-        whole = list_elements(checker, out, whole, span) if _is_few(whole) else _as_value(checker, out, whole, span)
+    if isinstance(whole, Zip) or (key is not None and not _is_few(checker, whole)):
+        whole = (
+            list_elements(checker, out, whole, span)
+            if _is_few(checker, whole)
+            else _as_value(checker, out, whole, span)
+        )
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole):
         is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
         if key is None and default is None and is_plain:

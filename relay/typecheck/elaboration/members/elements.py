@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from relay.errors import Span
-from relay.ir.sizes.facts import facts
 from relay.ir.structure import ordered_keys
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -44,12 +43,12 @@ def elements(
             refuse_many(max(0, -((start - stop) // step)), span)
             return [PythonNumber(i, span) for i in numbers]
         case DynamicValue() if dynamic_lists.is_growing(entity):
-            if dynamic_lists.count(entity) is None:
+            if dynamic_lists.count(checker, entity) is None:
                 return None
             return list(list_reductions.element_tuple(checker, out, entity, span).items)
         case DynamicValue():
             known = tensor_type(entity)
-            count = facts().number(known.shape[0]) if known is not None and known.shape else None
+            count = checker.hints.number(known.shape[0]) if known is not None and known.shape else None
             if count is None:
                 return None
             refuse_many(count, span)
