@@ -24,7 +24,15 @@ class Case:
     def arrays(self, size: int) -> tuple[np.ndarray, ...]:
         """Random arrays, the same in every process."""
         random = np.random.default_rng(0)
-        return tuple(random.standard_normal(shape, np.float32) for shape in self.shapes(size))
+        return tuple(random.standard_normal(shape, np.float32).astype(self._numpy) for shape in self.shapes(size))
+
+    @property
+    def _numpy(self) -> Any:
+        if self.dtype != "bfloat16":
+            return self.dtype
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
 
 
 def _product(size: int, dtype: str = "float32") -> Case:
@@ -33,6 +41,7 @@ def _product(size: int, dtype: str = "float32") -> Case:
 
 CASES = {
     **{f"product_{n}": _product(n) for n in (1024, 2048, 4096, 8192)},
+    **{f"product_{n}_bfloat16": _product(n, "bfloat16") for n in (1024, 2048, 4096, 8192)},
     "elementwise": Case(lambda n: ((n,),) * 3, 1 << 26, 1000, bytes=lambda n: 16.0 * n),
     "sum": Case(lambda n: ((n,),), 1 << 26, 1000, bytes=lambda n: 4.0 * n),
     "sum_of_rows": Case(lambda n: ((n, n),), 8192, 40, bytes=lambda n: 4.0 * n * n),
@@ -46,9 +55,11 @@ CASES = {
 WORKLOADS = (
     *("call", "loss_gradient", "mlp_step", "perceptron_step", "perceptron_step_one", "matmul_batch", "matvec"),
     *("newton", "newton_gradient", "lstm", "lstm_gradient", "lstm_batch_gradient", "treelstm", "treelstm_gradient"),
-    "resnet18",
 )
 """Those of `workloads.py`."""
+
+LSTM_64 = "lstm_gradient_64"
+"""The workload `lstm_batch_gradient`, on 64 sequences."""
 
 SMALL_WORKLOADS = ("call", "newton")
 
@@ -90,7 +101,10 @@ def torch_call(name: str, arrays: tuple[Any, ...], compiled: bool) -> Callable[[
     }
     function = functions.get(name, torch.matmul)
     fast = torch.compile(function) if compiled else function
-    given = [torch.from_numpy(array).cuda() for array in arrays]
+    half = CASES[name].dtype == "bfloat16"  # which NumPy's arrays do not give to PyTorch
+    given = [
+        torch.from_numpy(a.astype(np.float32)).cuda().to(torch.bfloat16 if half else torch.float32) for a in arrays
+    ]
     return lambda: fast(*given)
 
 
@@ -115,4 +129,4 @@ def jax_call(name: str, arrays: tuple[Any, ...]) -> Callable[[], Any]:
     return lambda: function(*given)
 
 
-__all__ = ["CASES", "SMALL_WORKLOADS", "WORKLOADS", "jax_call", "relay_call", "torch_call"]
+__all__ = ["CASES", "LSTM_64", "SMALL_WORKLOADS", "WORKLOADS", "jax_call", "relay_call", "torch_call"]

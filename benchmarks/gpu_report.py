@@ -22,8 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gpu_cases import CASES, SMALL_WORKLOADS, WORKLOADS
-from gpu_worker import MARK, ROOT, SECONDS, program_keys, toolchain
+from gpu_cases import CASES, LSTM_64, SMALL_WORKLOADS, WORKLOADS
+from gpu_models import MODELS
+from gpu_worker import MARK, ROOT, SECONDS, check, program_keys, toolchain
 
 from relay.codegen.cuda.driver import Gpu, open_gpu
 from relay.codegen.cuda.target import ARCHITECTURES
@@ -84,9 +85,15 @@ def correctness(keys: list[str], flags: Sequence[str], workers: int) -> tuple[Li
         if sum(done.values()) % 100 == 0:
             print(f"  {sum(done.values())} of {len(keys)}: {dict(done)}", flush=True)
 
-    parts = [keys[n::workers] for n in range(workers)]
-    with ThreadPoolExecutor(workers) as pool:
-        found = [line for part in pool.map(lambda part: checked(part, flags, say), parts) for line in part]
+    found: list[dict[str, Any]] = []
+    if "--dry-run" in flags:  # nothing ends the process, and the programs are here already
+        for key in keys:
+            found.append({"key": key, **check(key)})
+            say(found[-1])
+    else:
+        parts = [keys[n::workers] for n in range(workers)]
+        with ThreadPoolExecutor(workers) as pool:
+            found = [line for part in pool.map(lambda part: checked(part, flags, say), parts) for line in part]
     counts = Counter(line["outcome"] for line in found)
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     lines = ["## Correctness", "", f"{len(found)} values and gradients: {summary}"]
@@ -105,34 +112,40 @@ def sanitizer(keys: list[str]) -> tuple[Lines, bool]:
     if tool is None:
         return [*lines, "not done: compute-sanitizer is not installed (it comes with NVIDIA's CUDA toolkit)"], True
     right = True
-    for check in ("memcheck", "racecheck"):
-        prefix = [tool, "--tool", check, "--error-exitcode", "9", "--target-processes", "application-only"]
+    for kind in ("memcheck", "racecheck"):
+        prefix = [tool, "--tool", kind, "--error-exitcode", "9", "--target-processes", "application-only"]
         *told, end = worker(["correctness", "--chunk", "1", *keys], prefix)
         clean = end["status"] == 0 and len(told) == len(keys)
         right = right and clean
-        lines.append(f"- {check}, {len(keys)} programs: {'clean' if clean else 'status ' + str(end['status'])}")
+        lines.append(f"- {kind}, {len(keys)} programs: {'clean' if clean else 'status ' + str(end['status'])}")
         lines += [] if clean else [f"      {line}" for line in end["output"][-20:]]
     return lines, right
 
 
-def peaks(gpu: Gpu) -> tuple[float, float]:
-    """Operations in float32 and bytes that the GPU does in a second at most, by the numbers that the driver gives: 128
-    multiply-and-add units in each multiprocessor, and two transfers in each clock of the memory."""
+UNITS = {"sm_80": 1024, "sm_90": 2048}
+"""Multiply-and-add units for half precision in each multiprocessor."""
+
+
+def peaks(gpu: Gpu) -> dict[str, float]:
+    """The operations of a dtype and the bytes ("memory") that the GPU does in a second at most, by the numbers that the
+    driver gives: 128 multiply-and-add units for float32 in each multiprocessor, and two transfers in each clock of the
+    memory."""
     kinds, device = gpu.driver.CUdevice_attribute, gpu.call("cuDeviceGet", gpu.index)
 
     def attribute(name: str) -> int:
         return int(gpu.call("cuDeviceGetAttribute", getattr(kinds, f"CU_DEVICE_ATTRIBUTE_{name}"), device))
 
-    operations = attribute("MULTIPROCESSOR_COUNT") * 128 * 2 * attribute("CLOCK_RATE") * 1e3
+    clocks = attribute("MULTIPROCESSOR_COUNT") * attribute("CLOCK_RATE") * 1e3
     transfers = attribute("MEMORY_CLOCK_RATE") * 1e3 * 2 * attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8
-    return operations, transfers
+    halves = clocks * UNITS[gpu.architecture] * 2
+    return {"float32": clocks * 128 * 2, "bfloat16": halves, "memory": transfers}
 
 
-def speed(frameworks: Sequence[str], dry: bool, seconds: float, peak: tuple[float, float]) -> Lines:
+def speed(frameworks: Sequence[str], dry: bool, seconds: float, peak: dict[str, float]) -> Lines:
     """The third part."""
-    names = [*CASES, *(SMALL_WORKLOADS if dry else WORKLOADS)]
+    names = [*CASES, *WORKLOADS, LSTM_64, *MODELS]
     if dry:
-        names = ["product_1024", "elementwise", "softmax_rows", *SMALL_WORKLOADS]
+        names = ["product_1024", "product_1024_bfloat16", "elementwise", "softmax_rows", *SMALL_WORKLOADS]
     times: dict[str, dict[str, float]] = {}
     notes: Lines = []
     for framework in frameworks:
@@ -166,16 +179,16 @@ def speed(frameworks: Sequence[str], dry: bool, seconds: float, peak: tuple[floa
     return [*lines, "", *notes]
 
 
-def _part(name: str, seconds: float | None, dry: bool, peak: tuple[float, float]) -> str:
+def _part(name: str, seconds: float | None, dry: bool, peak: dict[str, float]) -> str:
     """What part of the GPU's peak a case reaches."""
     if name not in CASES or seconds is None or dry:
         return ""
     case = CASES[name]
     size = case.size
     if case.operations is not None:
-        return f"{case.operations(size) / seconds / peak[0]:.2f} (float32)"
+        return f"{case.operations(size) / seconds / peak[case.dtype]:.2f} ({case.dtype})"
     assert case.bytes is not None
-    return f"{case.bytes(size) / seconds / peak[1]:.2f} (memory)"
+    return f"{case.bytes(size) / seconds / peak['memory']:.2f} (memory)"
 
 
 def main() -> int:
@@ -208,7 +221,8 @@ def main() -> int:
     report, right = [title, ""], True
     if "correctness" in parts:
         print("correctness", flush=True)
-        lines, good = correctness(keys[:count], flags, 1 if options.dry_run else options.workers)
+        with toolchain(options.dry_run, None):
+            lines, good = correctness(keys[:count], flags, options.workers)
         report, right = [*report, *lines, ""], right and good
     if "sanitizer" in parts and not options.dry_run:
         print("compute-sanitizer", flush=True)

@@ -142,9 +142,15 @@ def _prepared(framework: str, name: str, dry: bool) -> Callable[[], Any]:
             return gpu_cases.jax_call(name, arrays)
         return gpu_cases.torch_call(name, arrays, framework == "torch-compile")
     import numpy as np
+    from gpu_models import MODELS
+    from models.inputs import lstm
     from workloads import WORKLOADS
 
-    given = WORKLOADS[name].inputs(np.random.default_rng(0))
+    if name in MODELS:
+        return MODELS[name].prepare(framework, dry)
+    random = np.random.default_rng(0)
+    name, inputs = ("lstm_batch_gradient", lstm(50, 256, 64)) if name == gpu_cases.LSTM_64 else (name, None)
+    given = (inputs or WORKLOADS[name].inputs)(random)
     if framework == "relay":
         import relay
 

@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from agreement import assert_agree
 from gpu.emulation import COMPILER
+
+import relay
 
 ROOT = Path(__file__).parents[3]
 REPORT = ROOT / "benchmarks" / "gpu_report.py"
@@ -36,6 +40,23 @@ def test_a_dry_run(tmp_path: Path) -> None:
     done = report("--dry-run", "--sample", "1", "--only", "correctness", "--output", str(written))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 values and gradients: 1 right" in written.read_text()
+
+
+def test_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of training that the report times are right, and change the weights."""
+    monkeypatch.syspath_prepend(str(REPORT.parent))
+    import gpu_models
+
+    for name in ("resnet50_step", "gpt_step"):
+        model = gpu_models.MODELS[name].small
+        random = np.random.default_rng(0)
+        examples = model.examples(random, 2) if isinstance(model, gpu_models.Network) else model.examples(random)
+        make = gpu_models.relay_classes_step if isinstance(model, gpu_models.Network) else gpu_models.relay_words_step
+        step, weights = make(model), model.weights(random)
+        trained = step(weights, *examples)
+        assert_agree(trained, step.interpret(weights, *examples), rtol=1e-3, atol=1e-5)
+        first, second = (relay.tree.leaves(part) for part in (weights, trained))
+        assert any(not np.array_equal(one, other) for one, other in zip(first, second, strict=True))
 
 
 def test_a_process_that_ends_is_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
