@@ -255,6 +255,8 @@ def build(form: Form | None, values: Sequence[object]) -> object:
         return to_python(*values)
     if form.cls is types.SimpleNamespace:
         return types.SimpleNamespace(**dict(zip(form.names, values, strict=True)))
+    if issubclass(form.cls, enum.Enum):
+        return list(form.cls)[int(values[0])]  # type: ignore[call-overload]
     made: object = object.__new__(form.cls)  # as a copy of an instance: without __init__, which may compute
     for name, value in zip(form.names, values, strict=True):
         object.__setattr__(made, name, value)

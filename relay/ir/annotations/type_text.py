@@ -9,6 +9,7 @@ several, or for a part of a parameter, it is written as an equation after `where
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
@@ -139,6 +140,8 @@ def show(type_: Type, inlined: Inlined = _NONE) -> str:
             return show_named(str(prune(base)), _shown_dims(shape, inlined), names)
         case TensorType(base, shape):
             return f"Tensor[{prune(base)}, {_lone_shape(shape, inlined)}]"
+        case TupleType(_, Form(cls)) if issubclass(cls, enum.Enum):
+            return cls.__name__
         case TupleType(items, Form(cls, names)) if names:
             fields = ", ".join(f"{n}: {show(t, inlined)}" for n, t in zip(names, items, strict=True))
             return f"{{{fields}}}" if cls is dict else f"{cls.__name__}({fields})"

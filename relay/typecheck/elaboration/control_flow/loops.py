@@ -58,7 +58,7 @@ from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import records
 from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.elaboration.values.labels import is_integer_member
+from relay.typecheck.elaboration.values.labels import is_member
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import Clash, is_known, resolve
 
@@ -125,7 +125,7 @@ class LoopState:
             items = enumerate(entity.items)
             return Tuple(tuple(self._start(out, name, item, (*place, i)) for i, item in items), entity.form)
         if isinstance(entity, (PythonObject, *FUNCTIONS)):
-            of_run = is_text(entity) or is_integer_member(entity)
+            of_run = is_text(entity) or is_member(entity)
             passes = not isinstance(entity, PythonObject) or is_function(entity.value) or of_run
             if not passes or self._kept.keeps(place[0], place[1:]):
                 return entity

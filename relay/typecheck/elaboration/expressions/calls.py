@@ -117,7 +117,7 @@ def apply(
         ):
             return cast(checker, out, found_base, arguments, keywords, span)
         case PythonObject(enum.EnumMeta() as members) if len(arguments) == 1 and not keywords:
-            return enumerations.member_of_value(members, arguments[0], span)
+            return enumerations.member_of_value(checker, out, members, arguments[0], span)
         case PythonObject(type() as cls) if data.is_data_class(cls):
             return construct(checker, out, cls, arguments, keywords, span)
         case PythonObject(type() as cls) if is_record_class(cls):

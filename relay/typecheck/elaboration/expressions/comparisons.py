@@ -40,6 +40,7 @@ from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_text
 from relay.typecheck.elaboration.values.expansion import expand, settle
+from relay.typecheck.elaboration.values.labels import as_number, members_of_run
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import tensor_type
 from relay.typecheck.unification import resolve
@@ -66,12 +67,15 @@ def equal(
 ) -> AbstractValue:
     """`left == right` where at least one side is a structure, and inside of structures."""
     left, right = (settle(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
+    if members_of_run(left) is not None or members_of_run(right) is not None:
+        left, right = as_number(left, span), as_number(right, span)
     for one, other in ((left, right), (right, left)):
         own = special_methods.call(checker, out, "__eq__", one, [other], span) if isinstance(one, Tuple) else None
         if own is not None:
             return own
     if isinstance(left, Tuple) and isinstance(right, Tuple):
-        if records.is_object(left) and left.form is not None and left.form.cls is not types.SimpleNamespace:
+        is_object = records.is_object(left) and members_of_run(left) is None
+        if is_object and left.form is not None and left.form.cls is not types.SimpleNamespace:
             raise TypeCheckError(
                 f"{left.form.cls.__name__} has no __eq__: `==` asks whether two names mean one object, which values do"
                 " not tell",

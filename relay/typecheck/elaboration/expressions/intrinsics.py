@@ -35,6 +35,7 @@ from relay.typecheck.elaboration.restarts import KeysOfRun
 from relay.typecheck.elaboration.schemes import conditional_types
 from relay.typecheck.elaboration.values import data, records, texts
 from relay.typecheck.elaboration.values.expansion import expand, settle
+from relay.typecheck.elaboration.values.labels import members_of_run
 from relay.typecheck.elaboration.values.objects import object_entity
 
 SET_CHANGES = (
@@ -245,6 +246,9 @@ def _is_same(
     if isinstance(one, PythonObject) and isinstance(other, PythonObject):
         same = one.value is other.value or (isinstance(one.value, str) and one.value == other.value)
         return object_entity(same, span)
+    one, other = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in arguments)
+    if members_of_run(one) is not None or members_of_run(other) is not None:
+        return checker.engine.apply_operator(checker, out, "equal", [one, other], {}, span, [])
     known = is_constant_bool(one), is_constant_bool(other)
     if None not in known:
         return object_entity(known[0] == known[1], span)

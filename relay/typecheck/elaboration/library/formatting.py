@@ -9,7 +9,7 @@ from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.errors.raised import SEPARATOR, raised_class
 from relay.ir.expr import Assert, Binding, Print
 from relay.ir.program_output import QUOTED, TEXT, check_format
-from relay.ir.types import TensorType, show
+from relay.ir.types import Form, TensorType, show
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -30,6 +30,7 @@ from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.values import records, special_methods, texts
 from relay.typecheck.elaboration.values.data import is_string, is_text
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import members_of_run
 from relay.typecheck.unification import resolve
 
 
@@ -67,6 +68,11 @@ class _Writer:
                 self.text(repr(value) if quoted else format(value, specification) if value is not None else "None")
             case PythonObject(value):
                 self.text(str(value))
+            case Tuple() if (members := members_of_run(entity)) is not None:
+                said = [PythonObject(repr(member) if quoted else format(member)) for member in members]
+                chosen = Tuple(tuple(said), Form(list))
+                text = self.checker.engine.index(self.checker, self.out, chosen, [entity.items[0]], self.span)
+                self.put(text, specification)
             case Tuple() if (own := self._own_text(entity, specification, quoted)) is not None:
                 self.put(own)
             case Tuple():

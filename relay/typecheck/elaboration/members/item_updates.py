@@ -142,6 +142,7 @@ def _replace_elements(
         return _rows_update(checker, out, entity, mask, places, new, span)
     if items and isinstance(items[0], Tuple) and (known := known_places(items[0])) is not None:
         return _listed_update(checker, out, entity, known, items[1:], new, span)
+    items = [slices.list_as_tensor(checker, out, item, span) for item in items]
     items = constant_indices(checker, items, flat_shape(type_.shape), span)
     items = _slices_of_the_run(checker, out, type_, items, span)
     if index_arrays.count_of_arrays(items) > 0:

@@ -16,9 +16,9 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import tables
-from relay.typecheck.elaboration.members.enumerations import all_members
 from relay.typecheck.elaboration.values import data, special_methods
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import all_members
 
 
 def iterated(

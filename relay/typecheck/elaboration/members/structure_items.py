@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Sequence
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
@@ -29,6 +30,8 @@ from relay.typecheck.elaboration.expressions import known_strings, operators
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.values import records, texts
 from relay.typecheck.elaboration.values.data import is_string_of_run
+from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import members_of_run
 from relay.typecheck.elaboration.values.sizes import slice_number
 from relay.typecheck.elaboration.values.tensors import tensor_type
 
@@ -97,6 +100,24 @@ def _place_of_key(
     return place
 
 
+def _item_of_member(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    entity: Tuple,
+    members: type[enum.Enum],
+    key: AbstractValue,
+    span: Span | None,
+) -> AbstractValue:
+    """The item of a dict whose keys are all members of an enumeration, by one that is known at run time only."""
+    names = () if entity.form is None else entity.form.names
+    missing = [member for member in members if member not in names]
+    if missing:
+        raise TypeCheckError(f"the dict has no key {missing[0]}", span, help="give it all members, or test for them")
+    ordered = Tuple(tuple(entity.items[names.index(member)] for member in members), Form(list))
+    assert isinstance(key, Tuple)
+    return checker.engine.index(checker, out, ordered, [key.items[0]], span)
+
+
 @implements(tuple.__getitem__, list.__getitem__, dict.__getitem__)
 def _item(call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceItem) -> AbstractValue:
     checker, out, span = call.site
@@ -104,6 +125,9 @@ def _item(call: Call, entity: AbstractValue, /, *items: AbstractValue | SliceIte
         return list_item(checker, out, entity, items, span)
     assert isinstance(entity, Tuple)
     if entity.items and len(items) == 1 and not isinstance(items[0], SliceItem):
+        key = expand(checker, out, items[0], span) if isinstance(items[0], DynamicValue) else items[0]
+        if (members := members_of_run(key)) is not None:
+            return _item_of_member(checker, out, entity, members, key, span)
         position = data_dependent.number_at_run_time(checker, out, items[0], span)
         if isinstance(position, DynamicValue):
             return chosen_item(checker, out, entity, position, span)

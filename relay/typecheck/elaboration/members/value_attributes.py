@@ -26,11 +26,12 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import early_elements
 from relay.typecheck.elaboration.library import overload_calls, overloads
-from relay.typecheck.elaboration.members import places
+from relay.typecheck.elaboration.members import enumerations, places
 from relay.typecheck.elaboration.members.python_classes import method_overloads
 from relay.typecheck.elaboration.members.structure_items import without_fields
 from relay.typecheck.elaboration.values import data, records
 from relay.typecheck.elaboration.values.expansion import expand
+from relay.typecheck.elaboration.values.labels import members_of_run
 from relay.typecheck.elaboration.values.objects import object_entity
 from relay.typecheck.elaboration.values.tensors import (
     LIST_METHODS,
@@ -93,6 +94,8 @@ def attribute(
             raise _missing_attribute(checker, entity, name, span, described)
         case Places():
             return places.method(entity, name, span)
+        case Tuple() if name in ("name", "value") and members_of_run(entity) is not None:
+            return enumerations.field_of_member(checker, out, entity, name, span)
         case Tuple(_, form) if form is not None and (read := records.getter(entity, name)) is not None:
             return checker.engine.call_function(checker, out, read, [entity], (), span, 1)
         case Tuple() if records.is_record(entity):

@@ -77,6 +77,7 @@ from relay.typecheck.elaboration.patterns.pattern_rows import (
 from relay.typecheck.elaboration.values import data, texts
 from relay.typecheck.elaboration.values.data import is_string
 from relay.typecheck.elaboration.values.expansion import expand, settle
+from relay.typecheck.elaboration.values.labels import members_of_run
 
 
 class DecisionTree:
@@ -502,6 +503,13 @@ class DecisionTree:
             self.decided = True
             self._compile([row for row in rows if not self._wants_none(row.pattern_at(occurrence))], out)
             return
+        if isinstance(literal, enum.Enum) and isinstance(entity, DynamicValue):
+            entity = expand(self.checker, out, entity, pattern.span)
+        if (members := members_of_run(entity)) is not None:
+            assert isinstance(entity, Tuple)
+            place = self.checker.materialize(out, entity.items[0], pattern.span)
+            self._chain(occurrence, place, pattern, rows, out, members)
+            return
         if isinstance(entity, Text):
             entity = texts.string(self.checker, out, entity, pattern.span)
         if not isinstance(entity, DynamicValue):
@@ -551,8 +559,10 @@ class DecisionTree:
         pattern: ValuePattern,
         rows: Sequence[Row],
         out: TypedBlockBuilder,
+        members: type[enum.Enum] | None = None,
     ) -> None:
-        """An If with an arm for each literal that the rows have here."""
+        """An If with an arm for each literal that the rows have here; for members of an enumeration, `typed` is the
+        position."""
         literals: list[tuple[Row, object]] = []
         for row in rows:
             found = row.pattern_at(occurrence)
@@ -567,6 +577,11 @@ class DecisionTree:
                 if literal is None:
                     self.decided = True
                     continue
+                if members is not None:
+                    if not isinstance(literal, members):
+                        raise TypeCheckError(f"this pattern cannot match: it is a {members.__name__}", found.span)
+                    literals.append((row, list(members).index(literal)))
+                    continue
                 if isinstance(literal, str) is not is_string(typed):
                     raise TypeCheckError(f"this pattern cannot match: the value is {describe_value(typed)}", found.span)
                 literals.append((row, literal))
@@ -574,7 +589,7 @@ class DecisionTree:
                 literals.append((row, None))
         values, others = rows_by_literal(literals, occurrence)
         truths = {value for (is_bool, value), _ in values if is_bool}
-        if truths == {True, False}:  # the last one needs no test
+        if truths == {True, False} or (members is not None and len(values) == len(members)):  # the last needs no test
             others = values.pop()[1]
         arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []
         otherwise = TypedBlockBuilder()

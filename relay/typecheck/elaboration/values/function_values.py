@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Container, Mapping, Sequence, Set
 
 import attrs
@@ -240,9 +239,6 @@ def _suggestion(entity: AbstractValue) -> str:
             return "use strings in print, assert and static arguments"
         case Method(_, name):
             return f"call it, or write a lambda: `lambda x: x.{name}()`"
-        case PythonObject(enum.Enum() as member):
-            name = type(member).__name__
-            return f"its members are known at compile time; those of `class {name}(IntEnum)` are numbers at run time"
         case PythonObject(value) if callable(value):
             return "call it, or write a lambda that does: `lambda x: f(x)`"
         case _:

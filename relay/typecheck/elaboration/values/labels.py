@@ -13,6 +13,7 @@ from typing import TypeGuard
 from relay.errors import Span, TypeCheckError
 from relay.ir.expr import Constant
 from relay.ir.tree import StaticNode, Structure
+from relay.ir.types import Form
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -150,19 +151,44 @@ def _is_static(entity: AbstractValue) -> bool:
     return isinstance(entity, PythonObject) and entity.value is not None
 
 
-# ---- members that are integers: `class Op(IntEnum)`; where they meet numbers, or different ones meet, they are numbers
+# ---- members of enumerations: those that are integers, `class Op(IntEnum)`, are numbers where they meet numbers, or
+# different ones meet; others are records of their position there
 
 
-def is_integer_member(entity: AbstractValue) -> bool:
-    """True for such a member."""
-    return as_number(entity, None) is not entity
+def is_member(entity: AbstractValue) -> bool:
+    """True for a member that is known."""
+    return isinstance(entity, PythonObject) and isinstance(entity.value, enum.Enum)
+
+
+def _is_integer_member(entity: AbstractValue) -> bool:
+    return isinstance(entity, PythonObject) and isinstance(entity.value, enum.Enum) and isinstance(entity.value, int)
 
 
 def as_number(entity: AbstractValue, span: Span | None) -> AbstractValue:
-    """Such a member as its integer; all else as it is."""
-    if isinstance(entity, PythonObject) and isinstance(entity.value, enum.Enum) and isinstance(entity.value, int):
+    """Such a member as its integer, another one as a record of its position; all else as it is."""
+    if not isinstance(entity, PythonObject) or not isinstance(entity.value, enum.Enum):
+        return entity
+    if isinstance(entity.value, int):
         return PythonNumber(int(entity.value), span)
-    return entity
+    members = type(entity.value)
+    if entity.value not in list(members):  # a combination of flags
+        return entity
+    return Tuple((PythonNumber(list(members).index(entity.value), span),), Form(members, (POSITION,)))
+
+
+POSITION = "position__"
+"""The field of a member that is known at run time only: its position among the members."""
+
+
+def all_members(members: enum.EnumMeta) -> list[enum.Enum]:
+    """The members of a class, in their order."""
+    return list(members)
+
+
+def members_of_run(entity: AbstractValue) -> type[enum.Enum] | None:
+    """The class of a member that is known at run time only; None for all else."""
+    cls = entity.form.cls if isinstance(entity, Tuple) and entity.form is not None else None
+    return cls if cls is not None and issubclass(cls, enum.Enum) else None
 
 
 def as_numbers(entity: AbstractValue, span: Span | None) -> AbstractValue:
@@ -178,9 +204,14 @@ def as_indices(
     """The items of a subscript, with integers in place of such members; the keys of a dict stay what they are."""
     if isinstance(whole, Tuple) and whole.form is not None and whole.form.cls is dict:
         return items
-    return [item if isinstance(item, SliceItem) else as_number(item, span) for item in items]
+    return [
+        as_number(item, span) if not isinstance(item, SliceItem) and _is_integer_member(item) else item
+        for item in items
+    ]
 
 
 def holds_members(entity: AbstractValue) -> bool:
     """True if a value is such a member, or holds one."""
-    return any(map(holds_members, entity.items)) if isinstance(entity, Tuple) else is_integer_member(entity)
+    if isinstance(entity, Tuple):
+        return members_of_run(entity) is not None or any(map(holds_members, entity.items))
+    return is_member(entity)

@@ -20,7 +20,7 @@ from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.expressions import weak_types
 from relay.typecheck.elaboration.values import texts
 from relay.typecheck.elaboration.values.function_values import function_value
-from relay.typecheck.elaboration.values.labels import as_number, is_integer_member
+from relay.typecheck.elaboration.values.labels import as_number, is_member
 
 
 def materialize(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> DynamicValue:
@@ -38,7 +38,7 @@ def materialize(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue,
             return checker.bind(out, MakeTuple((), span), NONE, "none", span)
         case PythonObject(str()) | Text():
             return texts.string(checker, out, entity, span)
-        case PythonObject() if is_integer_member(entity):
+        case PythonObject() if is_member(entity):
             return materialize(checker, out, as_number(entity, span), span)
         case Poison():
             raise DependsOnPoison
