@@ -147,14 +147,21 @@ def _changed_before_errors(protected: Sequence[ast.AST], live: frozenset[str]) -
 def _assigns_at_its_end(statement: ast.AST) -> bool:
     """True if nothing fails in a statement after it has assigned something."""
     match statement:
-        case ast.Assign(targets=[ast.Name()]) | ast.AugAssign(target=ast.Name()) | ast.AnnAssign(target=ast.Name()):
-            return True
-        case ast.Expr() | ast.Assign(targets=[ast.Subscript(value=ast.Name())]):
+        case (
+            ast.Assign(targets=[ast.Name()], value=ast.expr() as value)
+            | ast.AugAssign(target=ast.Name(), value=value)
+            | ast.AnnAssign(target=ast.Name(), value=ast.expr() as value)
+        ):
+            return not assigned_names([value])
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name())], value=value):
+            return len(assigned_names([statement])) == 1 and not assigned_names([value])
+        case ast.Expr(value=ast.Call(args=given)):
             inside = assigned_names([statement])
-            changed = changed_list(statement)
-            return len(inside) == 1 and (changed is not None or isinstance(statement, ast.Assign))
+            return len(inside) == 1 and changed_list(statement) is not None and not assigned_names(given)
+        case ast.Return(value=value):
+            return value is None or not assigned_names([value])
         case _:
-            return isinstance(statement, ast.Return | ast.Raise | ast.Pass)
+            return isinstance(statement, ast.Raise | ast.Pass)
 
 
 def _handlers(context: Context, node: ast.Try, caught: Caught, live: frozenset[str]) -> None:

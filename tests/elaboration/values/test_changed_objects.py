@@ -78,6 +78,39 @@ def second(a, b):
 def total_of(v):
     return lambda: v.sum()
 
+def failing(xs, n):
+    xs.append(n)
+    return xs[7]
+
+def failing_array(x, n):
+    x[0] = n
+    assert n < 2.0, "large"
+    return x[1]
+
+def failing_inside(q, n):
+    t = failing(q[0], n)
+    q[1][0] = t
+    return t
+
+def filled(xs, n):
+    for i in range(5):
+        xs[i] = n
+    return n
+
+def guarded(xs, n):
+    if n < 0.0:
+        raise ValueError("negative")
+    xs.append(n)
+    return n
+
+def swapped(xs, i, j):
+    xs[i], xs[j] = xs[j], xs[i]
+
+def doubled(x):
+    for i in range(len(x)):
+        x[i] = x[i] * 2.0
+    return 1.0
+
 def taken(xs):
     return xs.pop()
 
@@ -97,6 +130,8 @@ def total(it):
         k += 1
     return k
 """
+
+TRY = "try:\n    k = CALL\nexcept Exception:\n    k = -1.0\nreturn k, xs, g, x"
 
 REFUSED = {
     "a = given(); a[1] = n; return given()": "changes the global `GLOBAL`",
@@ -127,11 +162,22 @@ REFUSED = {
     "a = (zip(xs, xs), n); k = list(a[0]); return k, list(a[0])": "is an iterator",
     "k = put(xs, (xs := [n])[0]); return xs, k": "changes `xs`, which its arguments assign",
     "def h():\n    nonlocal xs\n    xs = [n]\n    return n\nk = put(xs, h()); return xs": "which its arguments assign",
+    TRY.replace("CALL", "failing(xs, n)"): "loses its changes of `xs`",
+    TRY.replace("CALL", "failing(g[0], n)"): "loses its changes of `g`",
+    TRY.replace("CALL", "failing_inside(g, n)"): "loses its changes of `g`",
+    TRY.replace("CALL", "failing_array(x, n)"): "loses its changes of `x`",
+    TRY.replace("CALL", "filled(xs, n)"): "loses its changes of `xs`",
+    "def h(v):\n    v[0] = n\n    return v[9]\n" + TRY.replace("CALL", "h(xs)"): "loses its changes of `xs`",
     "xs.__setitem__(0, n); return xs": r"write `xs\[i\] = v`",
     "x.__setitem__(0, n); return x": r"write `x\[i\] = v`",
 }
 
 SAME = [
+    TRY.replace("CALL", "guarded(xs, n) + guarded(xs, -n)"),
+    TRY.replace("CALL", "failing(xs, n)").replace(", xs, g, x", ""),
+    TRY.replace("CALL", "doubled(x) + x[9]"),
+    TRY.replace("k = CALL", "k = 1.0\n    swapped(xs, 0, int(n))"),
+    "def h(v):\n    xs.append(v)\n    return xs[9]\n" + TRY.replace("CALL", "h(n)"),
     "k = last_with(xs, taken(xs)); return xs, k",
     "k = put(xs, taken(xs)); return xs, k",
     "k = put(k=taken(xs), xs=xs); return xs, k",

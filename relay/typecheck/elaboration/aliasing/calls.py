@@ -27,7 +27,7 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.aliasing import effects, intrinsics, methods, views
+from relay.typecheck.elaboration.aliasing import effects, failures, intrinsics, methods, views
 from relay.typecheck.elaboration.aliasing.containers import copy_container, elements, make_container
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Outside, Step
@@ -181,7 +181,7 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
             walker.bind_new(parameter)
         else:
             walker.bind(parameter, place.objects, place.slot)
-    handed = walker.run(function)
+    handed = _run_local(walker, function, given, value)
     if handed is None:
         walker.bind_new(target)
     else:
@@ -190,6 +190,19 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
         if back:
             slots = [None if place is None else place.slot for place in back]
             walker.popped[target] = [(None, None), *((slot, None) for slot in slots)]
+
+
+def _run_local(walker: Walker, function: Function, given: Mapping[int, Atom], value: Apply) -> Place | None:
+    """Walk through a local function, whose changes of what it gives back are lost if it fails."""
+    began, before, walker.failed = walker.tick(), walker.failed, {}
+    handed = walker.run(function)
+    passed = [walker.objects(given[p]) for p in given_back(function) if p in given]
+    roots = {one.root for objects in passed for one in objects}
+    late = [(one, change) for one, change in walker.failed.items() if change.time > began and one.root in roots]
+    walker.failed |= before
+    for one, change in late:
+        failures.lose(walker, {one}, Change(walker.tick(), value.span, function.name, within=change))
+    return handed
 
 
 def _by_parameter(
@@ -232,6 +245,10 @@ def call_definition(
         default = function.signature[parameter].default if parameter < len(function.signature or ()) else None
         return walker.outside(function.parameters[parameter].name, getattr(default, "value", None), True)
 
+    if summary.may_fail:
+        walker.fail()
+    for reference, inner in summary.failed:
+        failures.lose(walker, objects(reference), Change(walker.tick(), value.span, function.name, within=inner))
     for parameter in dict.fromkeys(reference.parameter for reference, _ in summary.changes):
         now, atom = walker.tick(), given.get(parameter)
         name = "it" if atom is None else walker.written_name(atom)

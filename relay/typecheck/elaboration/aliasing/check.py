@@ -189,6 +189,13 @@ def _error(mistake: Mistake) -> TypeCheckError:
             labels=labels,
             help=f"pass a new one, or write `{name}=None` and make it in the function",
         )
+    if change.is_lost:
+        return TypeCheckError(
+            f"an error in `{change.name}` loses its changes of `{name}`, which Python's handlers see",
+            mistake.span,
+            labels=labels,
+            help="make the change in the `try` itself, or raise the error before the first change",
+        )
     if change.is_use:
         return TypeCheckError(
             f"in Python, `{name}` is an iterator, of which nothing is left after its first use",

@@ -27,7 +27,7 @@ from relay.ir.intrinsic import Intrinsic
 from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.traverse import operands
 from relay.typecheck.elaboration.abstract_values import Method
-from relay.typecheck.elaboration.aliasing import calls, containers, methods, views
+from relay.typecheck.elaboration.aliasing import calls, containers, failures, methods, views
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -45,6 +45,7 @@ _FROM_THE_END, _SEVERAL = Var("from the end"), Var("several")
 
 def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
     """Note what an expression does to objects, and what its targets are."""
+    failures.note(walker, value)
     _bind_targets(walker, targets, value)
     _use_iterators(walker, value)
 

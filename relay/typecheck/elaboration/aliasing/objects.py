@@ -140,6 +140,7 @@ class Change:
     is_sum: bool = False
     is_of_record: bool = False
     is_use: bool = False  # what uses up an iterator
+    is_lost: bool = False  # made by a call that has failed then
     within: Change | None = None  # that of the function which is called here
 
     @property

@@ -35,7 +35,7 @@ class Containment:
 class Summary:
     """The effect of a function: which objects of its arguments change, which hold others then, and which its result
     is, or holds. `missed`: the parameters that it gives back without some change. `is_iterator`: the result may be
-    a new iterator."""
+    a new iterator. `failed`: the objects of its arguments that it may have changed when it fails."""
 
     changes: Sequence[tuple[Reference, Change]] = ()
     holds: Sequence[Containment] = ()
@@ -43,13 +43,16 @@ class Summary:
     inside: Sequence[Reference] = ()
     missed: Mapping[int, Change] = MappingProxyType({})
     is_iterator: bool = False
+    may_fail: bool = False
+    failed: Sequence[tuple[Reference, Change]] = ()
 
     @property
     def content(self) -> object:
         """The content, which tells summaries apart whenever they were found."""
         ways = [frozenset(map(_way, rs)) for rs in ((r for r, _ in self.changes), self.result, self.inside)]
         holds = frozenset((_way(h.into), h.step and h.step.key, _way(h.held), h.depth) for h in self.holds)
-        return *ways, holds, frozenset(self.missed), self.is_iterator
+        failed = frozenset(_way(r) for r, _ in self.failed)
+        return *ways, holds, frozenset(self.missed), self.is_iterator, self.may_fail, failed
 
 
 def _way(reference: Reference) -> object:
@@ -86,7 +89,10 @@ def summary_of(walker: Walker, roots: dict[Object, int], result: Place | None) -
             continue
         inside += [found for found, _ in _references_inside([one], reference)]
     missed = {gives_back[i]: change for i, change in walker.stale.items()}
-    return Summary(changes, holds, direct, inside, missed, any(o.is_iterator for o in results))
+    is_iterator = any(o.is_iterator for o in results)
+    before_errors = [(one, change) for one, change in walker.failed.items() if one.root in roots]
+    failed = [(found, change) for one, change in before_errors if (found := reference(one)) is not None]
+    return Summary(changes, holds, direct, inside, missed, is_iterator, walker.may_fail, failed)
 
 
 def _references_inside(

@@ -14,6 +14,7 @@ from relay.ir.debugging.source_names import is_written
 from relay.ir.definition import Definition
 from relay.ir.expr import (
     Atom,
+    Attempt,
     Binding,
     Block,
     Dead,
@@ -105,6 +106,12 @@ class Walker:
         self.defined: set[LoopLabel] = set()  # all local functions
         self.popped: dict[Var, list[tuple[Slot | None, Change | None]]] = {}  # what is read from them, and has missed
         self.stale: dict[int, Change] = {}  # the parameters that are given back, with the changes that they miss
+        self.may_fail = False
+        self.failed: dict[Object, Change] = {}  # what has changed before something that may fail
+        self.lost: list[dict[Object, Change]] = []  # the changes that handlers around would not see
+        self.indices: set[object] = set()  # those that are in range
+        self.iterables: dict[Var, Atom] = {}  # what the elements of loops come from
+        self.rounds_of: dict[Var, int] = {}  # when the rounds of elements began
         self._jumps: dict[LoopLabel, _Jumps] = {}
 
     # ---- variables
@@ -172,6 +179,15 @@ class Walker:
     def kind(self, variable: Var) -> Kind:
         """The kind of a variable's values."""
         return self.meanings.kind(variable) or Kind.UNKNOWN
+
+    def kind_of(self, atom: Atom) -> Kind:
+        """The kind of an operand."""
+        return self.kind(atom) if isinstance(atom, Var) else Kind.UNKNOWN
+
+    def fail(self) -> None:
+        """Something may fail, after the changes that were made."""
+        self.may_fail = True
+        self.failed.update(self.state.changed)
 
     def read(self, atom: Atom, span: Span | None, what: str = "read") -> None:
         """An operand is read: it must have seen all changes."""
@@ -254,11 +270,14 @@ class Walker:
     def _binding(self, binding: Binding) -> None:
         targets, value = binding.targets, binding.value
         if targets and all(self.meanings.kind(t) is None for t in targets) and not _is_control(value):
-            return  # it does not run
+            self.fail()  # it does not run: as the branch is not taken, or as something is known to fail
+            return
         for target in targets:
             self.values[target] = value
             self.moments[target] = self.tick()
         match value:
+            case If() if isinstance(self._attempt(value), Attempt):
+                self._try(targets, value)
             case If():
                 self._if(targets, value)
             case Loop():
@@ -293,6 +312,30 @@ class Walker:
         handed = self.block(value.orelse)
         if handed is not None:
             paths.append((self.state, handed))
+        self.arrive(targets, paths)
+
+    def _attempt(self, value: If) -> Expr | None:
+        """What computes the condition of an `if`, where that is a variable."""
+        condition = value.arms[0].condition
+        end = condition.terminator
+        atom = end.values[0] if isinstance(end, Yield) and not condition.bindings else None
+        return self.values.get(atom) if isinstance(atom, Var) else None
+
+    def _try(self, targets: tuple[Var, ...], value: If) -> None:
+        """What is protected, and then its handler, which must not need what calls that failed have changed."""
+        before, paths = self.state.copy(), list[tuple[State, list[Place]]]()
+        self.lost.append({})
+        handed = self.block(value.orelse)
+        if handed is not None:
+            paths.append((self.state, handed))
+        self.state = before
+        for one, change in self.lost.pop().items():
+            self.state.change(one, attrs.evolve(change, time=self.tick()))
+            for around in self.lost[-1:]:
+                around[one] = change
+        handed = self.block(value.arms[0].body)
+        if handed is not None:
+            paths.insert(0, (self.state, handed))
         self.arrive(targets, paths)
 
     def _match(self, targets: tuple[Var, ...], value: PatternMatch) -> None:
@@ -382,6 +425,7 @@ class Walker:
         self.arrive(targets, jumps.exits)
 
     def _for(self, targets: tuple[Var, ...], value: ForEach) -> None:
+        self.iterables[value.element] = value.iterable
         self.read(value.iterable, value.span)
         self.use_iterator(value.iterable, value.span)
         whole = self.place(value.iterable)
@@ -391,6 +435,7 @@ class Walker:
 
         def round_(handed: list[Place]) -> bool:
             ended.append((self.state.copy(), handed))
+            self.rounds_of[value.element] = self.tick()
             self._enter(value.parameters, handed)
             step = self.any_step()
             if source is not None:
