@@ -271,3 +271,24 @@ def test_gradients_and_batches() -> None:
     xs = np.array([1.0, 2.0])
     np.testing.assert_allclose(rl.grad(run)(2.0), 7.0)
     np.testing.assert_allclose(rl.vmap(run)(xs), xs**2 + 3 * xs)
+
+
+def test_identity_is_decided_by_classes_or_refused_with_what_to_write() -> None:
+    @relay
+    def differ(x):
+        return 1.0 if Holder(x) is not Counter(x) else 0.0
+
+    @relay
+    def same(x):
+        counter = Counter(x)
+        return counter is counter
+
+    @relay
+    def shown(x):
+        return Shown(x) is Shown(x)
+
+    assert both(differ, 2.0) == [1.0, 1.0]
+    with pytest.raises(TypeCheckError, match=r"compare a field that tells them apart"):
+        same(2.0)
+    with pytest.raises(TypeCheckError, match=r"write `==`"):
+        shown(2.0)

@@ -315,14 +315,14 @@ class Walker:
         self.arrive(targets, paths)
 
     def _attempt(self, value: If) -> Expr | None:
-        """What computes the condition of an `if`, where that is a variable."""
+        """The expression that computes the condition of an `if`, where that is a variable."""
         condition = value.arms[0].condition
         end = condition.terminator
         atom = end.values[0] if isinstance(end, Yield) and not condition.bindings else None
         return self.values.get(atom) if isinstance(atom, Var) else None
 
     def _try(self, targets: tuple[Var, ...], value: If) -> None:
-        """What is protected, and then its handler, which must not need what calls that failed have changed."""
+        """Walk through what is protected, and then its handler, which must not need what failed calls have changed."""
         before, paths = self.state.copy(), list[tuple[State, list[Place]]]()
         self.lost.append({})
         handed = self.block(value.orelse)

@@ -254,7 +254,17 @@ def _is_same(
         return object_entity(known[0] == known[1], span)
     if any(isinstance(e, PythonObject) for e in arguments):
         return object_entity(False, span)
-    raise TypeCheckError("values have no identity: `is` is for None, enums and other objects", span, help="write `==`")
+    classes = [_class_of(e) for e in arguments]
+    if None not in classes and classes[0] is not classes[1]:
+        return object_entity(False, span)
+    has_equality = all(cls is None or any("__eq__" in vars(c) for c in cls.__mro__[:-1]) for cls in classes)
+    help = "write `==`" if has_equality else "compare a field that tells them apart: `a.number == b.number`"
+    raise TypeCheckError("values have no identity: `is` is for None, enums and other objects", span, help=help)
+
+
+def _class_of(entity: AbstractValue) -> type | None:
+    """The class of an object with fields, a list or a dict; None for other values."""
+    return entity.form.cls if isinstance(entity, Tuple) and entity.form is not None else None
 
 
 def _is_none(
