@@ -84,45 +84,10 @@ def call_function(
     if not checker.follows_call:
         unseen_changes.require_seen(callee, entities, span)
     checker.follows_call = False
-    values: list[DynamicValue | None] = []
+    function = surface_function(callee)
     given = {id(e) for e in arguments} | {id(e) for _, e in keywords}
     passed = {p: e for p, e in enumerate(entities) if id(e) in given and iterables.is_iterable_only(e)}
-    static, function = static_positions(callee), surface_function(callee)
-    kinds = [p.kind for p in function.signature] or [""] * len(function.parameters)
-    numbers: set[ParameterPlace] = set()
-    for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
-        if position in static:
-            require_static(entity, function, position, span)
-        if isinstance(entity, PythonObject | Tuple) and isinstance(callee, GlobalFunction):
-            labels.require_passed(entity, span)
-        is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
-        fixed = position in static or not is_given  # a default that was not overridden stays what it is
-        if not fixed and (is_number(entity) or labels.is_written_bool(entity)):
-            place = function.label, position
-            fixed = place in checker.decisions.specializing or position in binding_times.of_callee(checker, callee)
-            numbers.add(place)
-        elif not fixed and labels.holds_numbers(entity):
-            numbers.add((function.label, position))
-            if (function.label, position) in checker.decisions.specializing:
-                entity = entities[position] = labels.with_static_numbers(entity)
-        if (function.label, position) in checker.decisions.of_several_types and (
-            local := local_function(entity)
-        ) is not None:
-            fixed = fixed or not _grows(checker, function, local)
-        if position in passed and not fixed:
-            entity = entities[position] = iterables.passed_values(checker, out, entity, span)
-        if rank_n_types.is_polymorphic(parameter) and not _is_passed_on(entity):
-            entities[position] = rank_n_types.check_polymorphic_argument(
-                checker, out, entity, parameter, function.name, span
-            )
-            fixed = True
-            if isinstance(callee, GlobalFunction):
-                rank_n_types.require_right(checker, callee.definition)
-        if isinstance(entity, Tuple) and not fixed and _calls_itself(checker, callee):
-            entity = pack_sizes(checker, out, entity, None, None, span)
-        if not fixed:
-            entity = labels.without_labels(entity)
-        values.append(None if fixed else _argument(checker, out, entity, span or parameter.span))
+    values, numbers = _passed_values(checker, out, callee, entities, given, span)
     callee = rank_n_types.localize_callee(
         checker, out, callee, [e for e, v in zip(entities, values, strict=True) if v is None]
     )
@@ -149,6 +114,57 @@ def call_function(
         assert isinstance(found, Tuple)
         return returned_functions.unpack_result(checker, out, instance.returned, found.items, span)
     return constant_results.with_known_numbers(found, instance.known)
+
+
+def _passed_values(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    callee: GlobalFunction | LocalFunction,
+    entities: list[AbstractValue],
+    given: Set[int],
+    span: Span | None,
+) -> tuple[list[DynamicValue | None], set[ParameterPlace]]:
+    """The values of a call's arguments, None for those that specialize the function, which are in `entities` as they
+    do; and the parameters that get numbers. `given`: the identities of the entities that the call gives."""
+    values: list[DynamicValue | None] = []
+    static, function = static_positions(callee), surface_function(callee)
+    kinds = [p.kind for p in function.signature] or [""] * len(function.parameters)
+    numbers: set[ParameterPlace] = set()
+    for position, (entity, parameter) in enumerate(zip(entities, function.parameters, strict=True)):
+        if position in static:
+            require_static(entity, function, position, span)
+        if isinstance(entity, PythonObject | Tuple) and isinstance(callee, GlobalFunction):
+            labels.require_passed(entity, span)
+        is_passed = id(entity) in given and iterables.is_iterable_only(entity)
+        is_given = id(entity) in given or kinds[position] in ("var_positional", "var_keyword")
+        fixed = position in static or not is_given  # a default that was not overridden stays what it is
+        if not fixed and (is_number(entity) or labels.is_written_bool(entity)):
+            place = function.label, position
+            fixed = place in checker.decisions.specializing or position in binding_times.of_callee(checker, callee)
+            numbers.add(place)
+        elif not fixed and labels.holds_numbers(entity):
+            numbers.add((function.label, position))
+            if (function.label, position) in checker.decisions.specializing:
+                entity = entities[position] = labels.with_static_numbers(entity)
+        if (function.label, position) in checker.decisions.of_several_types and (
+            local := local_function(entity)
+        ) is not None:
+            fixed = fixed or not _grows(checker, function, local)
+        if is_passed and not fixed:
+            entity = entities[position] = iterables.passed_values(checker, out, entity, span)
+        if rank_n_types.is_polymorphic(parameter) and not _is_passed_on(entity):
+            entities[position] = rank_n_types.check_polymorphic_argument(
+                checker, out, entity, parameter, function.name, span
+            )
+            fixed = True
+            if isinstance(callee, GlobalFunction):
+                rank_n_types.require_right(checker, callee.definition)
+        if isinstance(entity, Tuple) and not fixed and _calls_itself(checker, callee):
+            entity = pack_sizes(checker, out, entity, None, None, span)
+        if not fixed:
+            entity = labels.without_labels(entity)
+        values.append(None if fixed else _argument(checker, out, entity, span or parameter.span))
+    return values, numbers
 
 
 def _know_given_back(

@@ -208,35 +208,42 @@ def _class(form: Form | None) -> type:
     return tuple if form is None or is_named_tuple(form.cls) else form.cls
 
 
+def _fold_numbers(
+    checker: Checker, out: TypedBlockBuilder, name: str, numbers: list[Number], span: Span | None
+) -> AbstractValue | None:
+    if name in OF_BITS and any(isinstance(n, Size | SizeExpression) for n in numbers):
+        return _shifted_size(checker, out, name, numbers, span)
+    if name in _FOLD and (number := sizes.size_arithmetic(name, numbers, _FOLD[name], span)) is not None:
+        return number
+    if name in _COMPARE and (answer := sizes.compare_sizes(name, *numbers)) is not None:
+        return bool_value(answer, span)
+    if any(map(data_dependent.mentioned_in_number, numbers)):
+        return None  # it is known only at run time
+    are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
+    if name in _COMPARE and are_sizes:
+        return None  # a call will know
+    values = [n.specialize() for n in numbers]
+    if name in _FOLD:
+        try:
+            result = _FOLD[name](*values)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            if isinstance(error, ZeroDivisionError) and checker.may_be_skipped:
+                return None  # an error where it runs
+            raise TypeMismatch(f"{error} in an expression of numbers", span) from None
+        if isinstance(result, int) and result.bit_length() > LONGEST:
+            raise TypeMismatch("the result is too large in an expression of numbers", span)
+        return PythonNumber(result, span)
+    if name in _COMPARE:
+        return bool_value(bool(_COMPARE[name](*values)), span)
+    return None
+
+
 def _fold(
     checker: Checker, out: TypedBlockBuilder, name: str, operands: list[AbstractValue], span: Span | None
 ) -> AbstractValue | None:
     numbers = [o for o in operands if isinstance(o, Number)]
     if len(numbers) == len(operands):
-        if name in OF_BITS and any(isinstance(n, Size | SizeExpression) for n in numbers):
-            return _shifted_size(checker, out, name, numbers, span)
-        if name in _FOLD and (number := sizes.size_arithmetic(name, numbers, _FOLD[name], span)) is not None:
-            return number
-        if name in _COMPARE and (answer := sizes.compare_sizes(name, *numbers)) is not None:
-            return bool_value(answer, span)
-        if any(map(data_dependent.mentioned_in_number, numbers)):
-            return None  # it is known only at run time
-        are_sizes = any(isinstance(n, Size) for n in numbers) and all(dim_of(n) is not None for n in numbers)
-        if name in _COMPARE and are_sizes:
-            return None  # a call will know
-        values = [o.specialize() for o in numbers]
-        if name in _FOLD:
-            try:
-                result = _FOLD[name](*values)
-            except (ArithmeticError, TypeError, ValueError) as error:
-                if isinstance(error, ZeroDivisionError) and checker.may_be_skipped:
-                    return None  # an error where it runs
-                raise TypeMismatch(f"{error} in an expression of numbers", span) from None
-            if isinstance(result, int) and result.bit_length() > LONGEST:
-                raise TypeMismatch("the result is too large in an expression of numbers", span)
-            return PythonNumber(result, span)
-        if name in _COMPARE:
-            return bool_value(bool(_COMPARE[name](*values)), span)
+        return _fold_numbers(checker, out, name, numbers, span)
     if (text := known_strings.operate(name, operands, span)) is not None:
         return text
     if name == "add" and any(map(is_text, operands)) and not all(map(is_text, operands)):

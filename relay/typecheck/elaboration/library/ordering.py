@@ -254,16 +254,7 @@ def keyed_extremum(
             else _as_value(checker, out, whole, span)
         )
     if isinstance(whole, DynamicValue) and dynamic_lists.is_growing(whole):
-        is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
-        if key is None and default is None and is_plain:
-            return None
-        function = key if key is not None else GlobalFunction(library_function("itself__"))
-        given = [whole, function, object_entity(largest, span)]
-        if default is None:
-            some = list_positions.is_not_empty(checker, out, whole, span)
-            _require(checker, out, some, f"{name} of an empty list", span)
-            return call_library(checker, out, "best__", given, span)
-        return call_library(checker, out, "best_or__", [*given, default], span)
+        return _best_of_list(checker, out, name, whole, key, default, span)
     items = _few_elements(checker, out, whole, span) if key is not None or isinstance(whole, Tuple) else None
     if items is None:
         if key is not None and default is None:
@@ -279,6 +270,41 @@ def keyed_extremum(
         return default
     if not items or (key is None and not any(_is_structured(i) for i in items)):
         return None
+    return _best_of_items(checker, context, out, largest, items, key, span)
+
+
+def _best_of_list(
+    checker: Checker,
+    out: TypedBlockBuilder,
+    name: str,
+    whole: DynamicValue,
+    key: AbstractValue | None,
+    default: AbstractValue | None,
+    span: Span | None,
+) -> AbstractValue | None:
+    """`max` or `min` of a dynamic list; None where it is that of its elements as one tensor."""
+    is_plain = isinstance(prune(dynamic_lists.element_type(whole)), TensorType)
+    if key is None and default is None and is_plain:
+        return None
+    function = key if key is not None else GlobalFunction(library_function("itself__"))
+    given = [whole, function, object_entity(name == "max", span)]
+    if default is None:
+        some = list_positions.is_not_empty(checker, out, whole, span)
+        _require(checker, out, some, f"{name} of an empty list", span)
+        return call_library(checker, out, "best__", given, span)
+    return call_library(checker, out, "best_or__", [*given, default], span)
+
+
+def _best_of_items(
+    checker: Checker,
+    context: Context,
+    out: TypedBlockBuilder,
+    largest: bool,
+    items: Sequence[AbstractValue],
+    key: AbstractValue | None,
+    span: Span | None,
+) -> AbstractValue:
+    """The first of the largest or smallest items, whose number is known."""
     best = items[0]
     score = _key(checker, context, out, key, best, span)
     for item in items[1:]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Container, Mapping, Sequence, Set
 
 import attrs
 
 from relay.errors import DifferentiationError, Label, Span, TypeCheckError, TypeMismatch
-from relay.ir.derivative import gradient_type, list_field, output_type
 from relay.ir.effects import Effects
 from relay.ir.expr import (
     Binding,
@@ -23,16 +23,12 @@ from relay.ir.expr import (
 )
 from relay.ir.types import (
     FLOAT32,
-    NONE,
     Application,
     BaseType,
     FunctionType,
     Kind,
     QuantifiedType,
-    RefType,
-    StackType,
     TensorType,
-    TupleType,
     Type,
     Unknown,
     prune,
@@ -61,8 +57,8 @@ from relay.typecheck.elaboration.abstract_values import (
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.closures.returned_closures import as_function
 from relay.typecheck.elaboration.closures.returned_functions import UNSEEN, is_unseen
-from relay.typecheck.elaboration.derivatives import gradient_types, labeled_structures, list_gradients
-from relay.typecheck.elaboration.derivatives.gradient_paths import check_parameters, explain
+from relay.typecheck.elaboration.derivatives import labeled_structures, list_gradients
+from relay.typecheck.elaboration.derivatives.derivation import Derivation
 from relay.typecheck.elaboration.diagnostics import unseen_changes
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.effects.effects import demand_purity
@@ -245,31 +241,6 @@ def _suggestion(entity: AbstractValue) -> str:
             return "a program computes with numbers, tensors, structures of them, and functions"
 
 
-def _require_gradient(checker: Checker, entity: DerivativeFunction, parameter: Type, span: Span | None) -> None:
-    """Raise DifferentiationError for a parameter of a type that has no gradient."""
-    if _holds(parameter, StackType):
-        raise DifferentiationError(
-            f"there is no gradient with respect to a dynamic list, {show(parameter)}",
-            span,
-            help="name the other parameters, `wrt=..`; take the gradient of what its elements are made of",
-        )
-    listed = list_field(parameter, checker.monomorphic_type)
-    if listed is not None:
-        raise DifferentiationError(
-            f"there is no gradient with respect to data with a dynamic list of floats, {show(parameter)}: the"
-            f" field {listed[1]} of {listed[0]}",
-            span,
-            help="name the other parameters, `wrt=..`; or make the field a relay.List, which has a gradient",
-        )
-    partial = isinstance(entity.of, LocalFunction) and entity.of.partial
-    if not partial and _holds(parameter, RefType):
-        raise DifferentiationError(
-            f"there is no gradient with respect to a reference, {show(parameter)}",
-            span,
-            help="name the other parameters, `wrt=..`; for the gradient of its content pass `r.value`",
-        )
-
-
 def _derived_value(
     checker: Checker,
     out: TypedBlockBuilder,
@@ -297,42 +268,7 @@ def _derived_value(
     at = grad.span or span
     node = attrs.evolve(grad, function=function.atom, wrt=wrt, span=at)  # type: ignore[misc]
 
-    is_foreseen = False
-
-    def attempt() -> Sequence[Unknown] | None:
-        nonlocal is_foreseen
-        if not is_foreseen and not checker.generic:
-            foreseen = gradient_types.expected_type(checker, inner_type, node)
-            if foreseen is not None:
-                is_foreseen = True
-                checker.unify_at(foreseen, type_, span, "the derivative")
-        result = prune(inner_type.result) if isinstance(inner_type, FunctionType) else None
-        if is_foreseen and isinstance(result, TupleType):
-            gradient_types.unify_kept(checker, result, type_, node, span)
-        if isinstance(result, FunctionType):  # what it takes is perhaps never known
-            try:
-                output_type(result, grad)
-            except DifferentiationError as error:
-                raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
-        waiting = [u for u in unknowns(inner_type) if not _says_nothing(inner_type, u, wrt)]
-        if waiting:
-            return waiting
-        known = resolve(inner_type)
-        if not isinstance(known, FunctionType):
-            raise TypeCheckError(
-                f"only a function can be differentiated, found {show(known)}", span, help="write relay.grad(f)(x)"
-            )
-        if wrt is not None:
-            check_parameters(checker, entity.of, known, wrt, frozenset(fixed), grad.span or span)
-        for position in range(len(known.parameters)) if wrt is None else wrt:
-            if position < len(known.parameters):
-                _require_gradient(checker, entity, known.parameters[position], grad.span or span)
-        try:
-            found = attrs.evolve(gradient_type(known, node, checker.monomorphic_type, NONE), effects=known.effects)
-            checker.unify_at(found, type_, span, "the derivative")
-        except DifferentiationError as error:
-            raise explain(error, checker, entity.of, grad.output).with_span(grad.span or span) from None
-        return None
+    derivation = Derivation(checker, entity, node, inner_type, type_, frozenset(fixed), span)
 
     def application() -> Application:
         wanted = () if wrt is None else (("wrt", wrt),)
@@ -341,29 +277,13 @@ def _derived_value(
     known = prune(type_)
     result = known.result if isinstance(known, FunctionType) else known
     checker.defer(
-        attempt,
+        derivation.attempt,
         span,
         "the differentiated function",
         result=result if isinstance(result, Unknown) else None,
         application=application,
     )
     return checker.bind(out, node, type_, "gradient", span)
-
-
-def _says_nothing(type_: Type, unknown: Unknown, wrt: Collection[int] | None) -> bool:
-    """True if a variable of a function's type is the dtype of an integer that is not differentiated."""
-    if not unknown.weak or wrt is None or not isinstance(type_, FunctionType):
-        return False
-    by = [p for i, p in enumerate(type_.parameters) if i in wrt]
-    return all(u is not unknown for u in unknowns((*by, type_.result)))
-
-
-def _holds(type_: Type, kind: type[StackType] | type[RefType]) -> bool:
-    """True if values of a type contain, in tuples, a dynamic list, or a reference."""
-    known = prune(type_)
-    if isinstance(known, TupleType):
-        return any(_holds(item, kind) for item in known.items)
-    return isinstance(known, kind)
 
 
 def call_value(
