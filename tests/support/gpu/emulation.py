@@ -38,6 +38,15 @@ HEADER = Path(__file__).with_name("emulation.h")
 
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(([^)]*)\) \{')
 
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)\) (\w+)\([^)]*\) \{")
+
+_SHARED = re.compile(r"__shared__ (?:alignas\((\d+)\) )?([\w ]+?) \w+\[(\d+)\];")
+
+_BYTES = {"bool": 1, "signed char": 1, "uchar": 1, "half": 2, "nv_bfloat16": 2, "ushort": 2, "short": 2, "float": 4}
+
+MOST_PARAMETERS = 32_764 // 8
+"""The words that a kernel takes at most."""
+
 GUARD = 256
 """Bytes of the zones around an allocation."""
 
@@ -50,10 +59,10 @@ class DeadlockError(AssertionError):
 
 
 class _Kernel:
-    """A kernel, and how many arguments it has."""
+    """A kernel, how many arguments it has, and the threads that it may have."""
 
-    def __init__(self, library: ctypes.CDLL, name: str, count: int) -> None:
-        self.name, self.count = name, count
+    def __init__(self, library: ctypes.CDLL, name: str, count: int, threads: int) -> None:
+        self.name, self.count, self.threads = name, count, threads
         self.run = getattr(library, f"{name}_launch")
         self.run.restype = ctypes.c_char_p
 
@@ -221,14 +230,15 @@ class EmulatedDriver:
         return library(code.decode())
 
     def _cuModuleGetFunction(self, module: Any, name: bytes) -> Any:
-        loaded, kernels = module
-        return _Kernel(loaded, name.decode(), kernels[name.decode()])
+        loaded, kernels, bounds = module
+        return _Kernel(loaded, name.decode(), kernels[name.decode()], bounds.get(name.decode(), 1))
 
     def _cuLaunchKernel(
         self, kernel: _Kernel, x: int, y: int, z: int, threads: int, y1: int, z1: int, shared: int, stream: int,
         parameters: int, extra: int,
     ) -> None:  # fmt: skip
         assert (y, z, y1, z1, shared, extra) == (1, 1, 1, 1, 0, 0) and 0 < x < 1 << 31 and 0 < threads <= 1024
+        assert threads <= kernel.threads and kernel.count <= MOST_PARAMETERS
         places = (ctypes.c_void_p * kernel.count).from_address(parameters)
         words = [ctypes.c_int64.from_address(place).value for place in places]
         self._do(stream, lambda: self._run(kernel, x, threads, words))
@@ -338,8 +348,13 @@ def emulation(
 
 
 @functools.lru_cache(maxsize=64)
-def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
-    """The kernels as a library, and how many arguments each has. They are not contracted, as NVRTC is told not to."""
+def library(source: str) -> tuple[ctypes.CDLL, dict[str, int], dict[str, int]]:
+    """The kernels as a library, how many arguments each has, and how many threads. They are not contracted, as NVRTC
+    is told not to. Raises AssertionError for more shared memory than a block has."""
+    for part in source.split('extern "C" __global__'):
+        declared = [(int(a or 8), int(n) * _BYTES.get(kind, 8)) for a, kind, n in _SHARED.findall(part)]
+        assert sum(-(-count // alignment) * alignment for alignment, count in declared) <= DEFAULT.shared_bytes
+    bounds = {name: int(threads) for threads, name in _BOUNDS.findall(source)}
     text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
     kernels = _KERNEL.findall(text)
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
@@ -352,7 +367,7 @@ def library(source: str) -> tuple[ctypes.CDLL, dict[str, int]]:
         code.write_text(whole)
         done = subprocess.run([*made, str(code), "-o", str(built)], capture_output=True, text=True)
         assert not done.returncode, done.stderr[:2000]
-        return ctypes.CDLL(str(built)), {name: _count(parameters) for name, parameters in kernels}
+        return ctypes.CDLL(str(built)), {name: _count(parameters) for name, parameters in kernels}, bounds
 
 
 def _count(parameters: str) -> int:
