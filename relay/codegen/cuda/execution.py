@@ -221,6 +221,12 @@ class Frame:
         if not any(isinstance(value, DeviceTensor) for value in given) and self._on_host(group, given):
             return
         operands = [run.device(value) for value in given]
+        if group.is_view:
+            (source,), (type_,) = operands, group.results
+            shape = tuple(map(self.size, type_.shape))
+            made = DeviceTensor(run.gpu, source.memory, source.dtype, shape, source.owner)
+            environment[group.outputs[0]] = made
+            return
         results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in group.results]
         if group.product is not None and self._library_product(group, group.product, operands, results):
             environment.update(zip(group.outputs, results, strict=True))

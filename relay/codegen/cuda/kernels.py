@@ -13,7 +13,7 @@ import attrs
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls, is_view
 from relay.codegen.cuda.libraries.products import library_product
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention import attention
@@ -106,6 +106,7 @@ class DeviceKernels:
             calls=host_calls(group),
             lines=tuple(call.span for call in _calls(group) if call.span is not None),
             product=library_product(group, operands),
+            is_view=is_view(group, operands),
         )
 
 

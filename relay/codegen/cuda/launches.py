@@ -12,6 +12,7 @@ from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, Kind, TypeId, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import TensorType
+from relay.operator import IndexKind, lookup
 from relay.transform.fusion.fusion_groups import FusionGroup
 
 GENERAL = tuple(TypeId(f"d{number}", Kind.Dim) for number in range(100))
@@ -41,7 +42,8 @@ class GroupKernels:
     """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
     the host may compute them where it has all operands. `lines`: where the program has the operators. `product`: what a
-    library may compute in place of the launches."""
+    library may compute in place of the launches. `is_view`: the result is the operand in another shape, and shares its
+    memory."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -52,6 +54,7 @@ class GroupKernels:
     calls: tuple[tuple[Var, OpCall], ...] | None = None
     lines: tuple[Span, ...] = ()
     product: LibraryProduct | None = None
+    is_view: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -85,6 +88,14 @@ class HostBlock:
 
 SMALL = 16
 """Elements of a tensor that the host computes, at most."""
+
+
+def is_view(group: FusionGroup, operands: Sequence[Atom]) -> bool:
+    """True if a group gives its only operand another shape, and does nothing else."""
+    call = group.bindings[0].value
+    assert isinstance(call, OpCall)
+    kind = lookup(call.operator).indexing.kind
+    return len(group.bindings) == len(operands) == len(call.arguments) == 1 and kind is IndexKind.RESHAPE
 
 
 def host_calls(group: FusionGroup) -> tuple[tuple[Var, OpCall], ...] | None:

@@ -49,6 +49,10 @@ def transposed(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array.T)
 
 
+def weight_gradient(x: Any, d: Any) -> Any:
+    return x.reshape(ROWS, TERMS).T @ d.reshape(ROWS, COLUMNS)
+
+
 FORMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], tuple[str, float, float]]] = {
     "plain": (lambda x, w: x @ w, (X, W), ("", 1.0, 0.0)),
     "left": (lambda x, w: x.T @ w, (transposed(X), W), ("", 1.0, 0.0)),
@@ -57,6 +61,13 @@ FORMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], tuple[str, fl
     "bias": (lambda x, w, b: x @ w + b, (X, W, B), ("bias", 1.0, 0.0)),
     "layer": (lambda x, w, b: relay.relu(x @ w * 0.5 + b), (X, W, B), ("relu bias", 0.5, 0.0)),
     "addend": (lambda x, w, c: relay.relu(c + x @ w), (X, W, C), ("relu", 1.0, 1.0)),
+    "rows": (
+        lambda x, w, b, c: x @ w + c + b,
+        (X.reshape(2, 4, 32, TERMS), W, B, C.reshape(2, 4, 32, COLUMNS)),
+        ("bias", 1.0, 1.0),
+    ),
+    "reshaped": (weight_gradient, (X.reshape(8, 32, TERMS), C.reshape(8, 32, COLUMNS)), ("", 1.0, 0.0)),
+    "update": (lambda x, w, c: c - 0.25 * (x @ w), (X, W, C), ("", -0.25, 1.0)),
     "residual": (lambda x, w, b, c: x @ w + c + b, (X, W, B, C), ("bias", 1.0, 1.0)),
 }
 

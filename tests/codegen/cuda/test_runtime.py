@@ -353,3 +353,21 @@ def test_profile(driver: EmulatedDriver) -> None:
     assert "on emulated GPU" in str(found) and "elements" in str(found)
     with pytest.raises(CompileError, match="changes its arguments"):
         relay.debug.profile(relay.relay(target="cuda")(lambda r: r.value), relay.ref(X))
+
+
+@pytest.mark.usefixtures("separate_kernels")
+def test_another_shape_is_the_same_memory(driver: EmulatedDriver) -> None:
+    """A reshape that nothing is fused with starts no kernel; what it shares stays after the operand has gone."""
+
+    @relay
+    def turned(x: Any) -> Any:
+        return x.reshape(3, 8), x[None].sum(axis=2)
+
+    x = relay.device_put(X)
+    driver.launched.clear()
+    shape, total = turned(x)
+    assert len(driver.launched) == 1 and shape.shape == (3, 8)
+    del x
+    gc.collect()
+    relay.device_put(np.zeros_like(X))
+    assert_agree((shape, total), turned.interpret(X), rtol=1e-6)
