@@ -31,6 +31,7 @@ from relay.ir.structure import part_names, split
 from relay.ir.tree import Structure, node_of
 from relay.ir.types import (
     ANY,
+    INT32,
     NONE,
     BaseType,
     RefType,
@@ -40,6 +41,7 @@ from relay.ir.types import (
     Type,
     base_of_dtype,
     prune,
+    scalar,
 )
 from relay.operator import Operator
 from relay.typecheck.elaboration import (
@@ -90,6 +92,8 @@ def describe(
         value = held_by(value)
     if isinstance(value, DeviceTensor):
         return _describe_array(value, function, position, path, annotation, held)
+    if isinstance(value, np.integer) and annotation == scalar(INT32) and -(2**31) <= value < 2**31:
+        value = int(value)  # Python's integer, which `n: int` takes
     if isinstance(value, np.ndarray | np.generic):
         _require_plain(value, function, position, path)
         return _describe_array(np.asarray(value), function, position, path, annotation, held)

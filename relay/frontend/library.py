@@ -5,6 +5,7 @@
 order__         the places of the keys in ascending (or descending) order, equal ones as they stand: a merge sort
 keys__          the keys of elements
 listed__        the list of what a `for` goes through
+transposed__    the lists of first elements, of second ones, ..
 chained__       the elements of all, one after the other
 chosen__        the elements at some places
 sorted_rows__   the numbers of a tensor of rank 1, in order
@@ -60,6 +61,12 @@ def keys__(xs, key):
 
 def listed__(xs):
     return [x for x in xs]
+
+def transposed__(rows):
+    count = 0
+    for i, row in enumerate(rows):
+        count = len(row) if i == 0 else min(count, len(row))
+    return [[row[i] for row in rows] for i in range(count)]
 
 def chained__(*parts):
     found = []

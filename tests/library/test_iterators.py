@@ -9,7 +9,8 @@ import heapq
 import itertools
 import math
 import operator
-from collections import deque
+from collections import OrderedDict, deque
+from typing import TypedDict
 
 import numpy as np
 import pytest
@@ -363,7 +364,7 @@ def test_calls_that_return_what_they_are_given() -> None:
 def padded(x, width, names):
     widest = max(len(name) for name in names)
     lines = "|".join(f"{name:<{widest}}" for name in names)
-    return f"{x:>{width}.2f}|{int(x):0{width}d}|{'ab':^{width}}|{'x':*<{width}}|{x:{width}.1f}|{'a':{width}}|" + lines
+    return f"{x:>{width}.2f}|{int(x):0{width}d}|{'ab':^{width}}|{'x':*<{width}}|{x:{width}.1f}|{'a':{width}}|" + lines + "*" * int(x)
 
 
 def test_formats_of_computed_widths() -> None:
@@ -379,3 +380,47 @@ def test_mistyped_names_are_told_as_they_are_written() -> None:
     with pytest.raises(TypeCheckError, match="Stack has no method 'psuh'") as caught:
         relay(lambda x: Stack().psuh(x))(1.0)
     assert caught.value.help == "did you mean 'push'?"
+
+
+# ---- numbers, dicts and rows
+
+
+class Options(TypedDict):
+    rate: float
+    rounds: int
+
+
+@relay
+def of_options(x: float, n: int):
+    options = Options(rate=x, rounds=n)
+    kept = OrderedDict(a=x)
+    kept["b"] = 2.0 * x
+    return options["rate"] * options["rounds"], list(kept.values())
+
+
+@relay
+def of_rows(x):
+    rows = [[v, 2.0 * v] for v in x if v > 1.0]
+    found = [v for v in x if v > 1.0]
+    return [sum(column) for column in zip(*rows, strict=False)], max(*found), min(*found)
+
+
+@relay
+def with_swapped_rows(a, i):
+    for k in range(i + 1, 3):
+        place = k - 1 + np.argmax(a[k - 1 :, 0])
+        a[[k, place]] = a[[place, k]]
+        a[:, [0, k]] = a[:, [k, 0]]
+    return a
+
+
+def test_numbers_dicts_and_rows() -> None:
+    for n in (np.int64(3), 4, np.int64(5)):
+        same(of_options, 2.0, n)
+    with pytest.raises(TypeMismatch, match=r"must be Tensor\[int32"):
+        of_options(2.0, np.int64(2**40))
+    same(of_rows, np.array([3.0, 1.0, 2.0]))
+    for a in (np.arange(9.0).reshape(3, 3), np.array([[1.0, 2.0, 3.0], [9.0, 1.0, 4.0], [4.0, 7.0, 2.0]])):
+        expected = with_swapped_rows.__wrapped__(a.copy(), 0)
+        np.testing.assert_array_equal(with_swapped_rows(a, 0), expected)
+        np.testing.assert_array_equal(with_swapped_rows.interpret(a, 0), expected)

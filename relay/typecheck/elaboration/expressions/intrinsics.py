@@ -26,7 +26,7 @@ from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, hash_tables
 from relay.typecheck.elaboration.expressions import comparisons
 from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.library import formatting
-from relay.typecheck.elaboration.library.library_calls import as_sequence
+from relay.typecheck.elaboration.library.library_calls import as_sequence, call_library
 from relay.typecheck.elaboration.library.overloads import Call, implements
 from relay.typecheck.elaboration.members import object_methods
 from relay.typecheck.elaboration.members.elements import elements
@@ -286,6 +286,17 @@ def _call(
 ) -> AbstractValue:
     """`f(*positional, **named, key=value)`."""
     checker, out, span = call.site
+    if (
+        isinstance(function, PythonObject)
+        and not named
+        and set(keywords) <= {"strict"}
+        and function.value in (zip, max, min)
+    ):
+        is_list = isinstance(positional, DynamicValue) and dynamic_lists.is_growing(positional)
+        if is_list and elements(checker, out, positional, span) is None:
+            if function.value is zip:
+                return call_library(checker, out, "transposed__", [positional], span)
+            return checker.engine.call(checker, call.context, out, function, [positional], (), span, [])
     given = _known_elements(checker, out, positional, "`*` in a call", span)
     words = list(keywords.items())
     for part in named:

@@ -254,6 +254,8 @@ def _fold(
         for operand in operands:  # an element of a list of which nothing else is known yet
             if isinstance(operand, DynamicValue) and isinstance(prune(operand.type), Unknown):
                 texts.take_as_string(checker, operand, span, "what is compared with a string")
+    if name == "multiply" and any(map(is_text, operands)) and any(_is_counting(checker, o) for o in operands):
+        operands = [texts.of_run(checker, out, operand, span) for operand in operands]
     if any(map(is_string_of_run, operands)):
         return _of_texts(checker, out, name, operands, span)
     if name in ("equal", "not_equal") and any(isinstance(o, PythonObject) for o in operands):
@@ -278,6 +280,11 @@ def _fold(
         case "logical_not", [PythonObject(str() | frozenset() as known_value)]:
             return bool_value(not known_value, span)
     return None
+
+
+def _is_counting(checker: Checker, operand: AbstractValue) -> bool:
+    """True for a number that is known at run time only, of which a text may have as many copies."""
+    return isinstance(operand, DynamicValue) and not is_text(operand) and not checker.is_open(operand)
 
 
 def _of_texts(

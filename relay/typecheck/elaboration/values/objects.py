@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import difflib
 import enum
 import functools
 import re
 import types
+import typing
 from collections.abc import Iterable
 
 import attrs
@@ -89,6 +91,8 @@ def object_entity(value: object, span: Span | None) -> AbstractValue:
         return PythonObject(value)
     if isinstance(value, functools._lru_cache_wrapper) and undecorated.is_written(value.__wrapped__):
         return GlobalFunction(undecorated.definition(value.__wrapped__))  # with a dict of its results
+    if typing.is_typeddict(value) or value is collections.OrderedDict:
+        return PythonObject(dict)
     if isinstance(value, functools.partial):
         object_entity(value.func, span)  # raises for what cannot be called
         return PythonObject(value)
