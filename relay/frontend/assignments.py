@@ -41,7 +41,10 @@ def lower_assignment(context: Context, node: ast.Assign) -> None:
             for part, atom in zip(targets, atoms, strict=True):
                 store(context, part, atom)
         case _:
-            whole = context.atom(node.value)
+            value = node.value
+            if isinstance(value, ast.GeneratorExp) and all(isinstance(t, ast.Tuple | ast.List) for t in node.targets):
+                value = ast.copy_location(ast.ListComp(value.elt, value.generators), value)
+            whole = context.atom(value)
             for each in node.targets:
                 store(context, each, whole)
 

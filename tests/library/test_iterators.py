@@ -364,7 +364,11 @@ def test_calls_that_return_what_they_are_given() -> None:
 def padded(x, width, names):
     widest = max(len(name) for name in names)
     lines = "|".join(f"{name:<{widest}}" for name in names)
-    return f"{x:>{width}.2f}|{int(x):0{width}d}|{'ab':^{width}}|{'x':*<{width}}|{x:{width}.1f}|{'a':{width}}|" + lines + "*" * int(x)
+    return (
+        f"{x:>{width}.2f}|{int(x):0{width}d}|{'ab':^{width}}|{'x':*<{width}}|{x:{width}.1f}|{'a':{width}}|"
+        + lines
+        + "*" * int(x)
+    )
 
 
 def test_formats_of_computed_widths() -> None:
@@ -424,3 +428,59 @@ def test_numbers_dicts_and_rows() -> None:
         expected = with_swapped_rows.__wrapped__(a.copy(), 0)
         np.testing.assert_array_equal(with_swapped_rows(a, 0), expected)
         np.testing.assert_array_equal(with_swapped_rows.interpret(a, 0), expected)
+
+
+# ---- generators without end
+
+
+def fibonacci_numbers():
+    """0, 1, 1, 2, .."""
+    a, b = 0, 1
+    while True:
+        yield a
+        a, b = b, a + b
+
+
+def newton_steps(a, x):
+    while True:
+        x = (x + a / x) / 2.0
+        yield x
+
+
+@relay
+def of_endless(a, limit):
+    last, count, total = a, 0, 0
+    for x in newton_steps(a, a):
+        count += 1
+        if count == 2:
+            continue
+        if abs(x - last) < 1e-3:
+            break
+        last = x
+    for f in fibonacci_numbers():
+        if f > limit:
+            return last, count, total, [2.0 * x for x in itertools.islice(newton_steps(a, a), 3)]
+        if f % 2 == 0:
+            total += f
+
+
+def test_loops_over_generators_without_end() -> None:
+    same(of_endless, 2.0, 50)
+    gradient = rl.grad(lambda a: of_endless(a, 5)[0])(2.0)
+    np.testing.assert_allclose(gradient, 0.5 / np.sqrt(2.0), rtol=1e-2)
+
+
+def test_elements_of_endless_generators_that_are_asked_for_elsewhere_are_refused() -> None:
+    text = "def ones():\n    while True:\n        yield 1.0\n\ndef f(x):\n    return {}\n"
+    for use in ("sum(ones())", "[list(itertools.islice(ones(), k)) for k in range(3)]"):
+        with pytest.raises(FrontendError, match="yield"):
+            rl.from_source(text.format(use), {"itertools": itertools})["f"](1.0)
+
+
+def test_generator_expressions_are_unpacked() -> None:
+    @relay
+    def unpacked(x):
+        a, b = (v * x for v in (2.0, 3.0))
+        return a - b
+
+    same(unpacked, 3.0)

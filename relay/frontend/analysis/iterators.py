@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import itertools
 
+from relay.frontend.analysis.endless_generators import with_own_loops
 from relay.frontend.analysis.queues import (
     SCOPES,
     NameMeanings,
@@ -42,6 +43,7 @@ def as_lists_and_loops(tree: ast.Module) -> None:
                 _collect(node)
             if "next" not in bound:
                 _take(node)
+    with_own_loops(tree)
     names = NameMeanings(tree)
     for body in statement_lists(tree):
         body[:] = [made for statement in body for made in _endless(statement, names)]

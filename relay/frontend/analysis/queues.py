@@ -21,7 +21,7 @@ _CONVENTIONAL = {
     **{f"bisect.{name}": f"bisect.{name}" for name in ("insort", "insort_left", "insort_right")},
     **{f"collections.{name}": f"collections.{name}" for name in ("deque", "defaultdict", "Counter")},
     **{f"functools.{name}": f"functools.{name}" for name in ("cache", "lru_cache")},
-    **{f"itertools.{name}": f"itertools.{name}" for name in ("count", "cycle", "repeat")},
+    **{f"itertools.{name}": f"itertools.{name}" for name in ("count", "cycle", "repeat", "islice")},
     **{name: f"collections.{name}" for name in ("defaultdict", "Counter")},
 }
 

@@ -8,13 +8,17 @@ from relay.errors import FrontendError
 from relay.frontend.source import SourceFile
 
 _REFERENCE = "make the variable a reference: `r = relay.ref(..)`, then read and assign `r.value`"
+_GENERATOR = (
+    "a generator is a list here, so its loops end, it does not print or `try`, and `yield` has no value; one in an"
+    " endless loop is for a `for`, or for itertools.islice, in the same file"
+)
 _LOOP = "write a loop that fills a tensor by `x[i] = v`, or a tuple with its items one by one"
 
 EXPRESSIONS: dict[type[ast.expr], tuple[str, str]] = {
     ast.GeneratorExp: ("a generator expression outside of a call", "write it in brackets, `[.. for ..]`: a list"),
     ast.Await: ("`await`", "the functions of a program run to their end; call the function without it"),
-    ast.Yield: ("`yield`", "return a tuple, or fill a tensor by `x[i] = v`"),
-    ast.YieldFrom: ("`yield from`", "return a tuple, or fill a tensor by `x[i] = v`"),
+    ast.Yield: ("`yield`", _GENERATOR),
+    ast.YieldFrom: ("`yield from`", _GENERATOR),
     ast.Starred: ("`*` in an expression", "write the items one by one"),
     ast.Slice: ("a slice outside of brackets", "write it inside `x[..]`"),
 }
