@@ -198,7 +198,9 @@ def _join_results(axes: object, value: str, name: str) -> str:
     if axes == EACH:
         return "results__" if value == "result__" else f"[{value} for result__ in results__]"
     if _is_axis(axes):
-        return f"stack__([{value} for result__ in results__], axis={axes})"
+        first = value.replace("result__", "results__[0]", 1)
+        rows = f"stack__([tree_leaves__({value})[leaf__] for result__ in results__], axis={axes})"
+        return f"tree_map__(lambda leaf__: {rows}, numbered__(lambda: {first}))"
     return _structure(axes, value, name, "out_axes", _join_results)
 
 

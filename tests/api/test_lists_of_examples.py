@@ -42,6 +42,37 @@ def test_gradients_of_elements_of_a_list() -> None:
     assert_modes_agree(each, RAGGED, SCALES, WEIGHTS, expected=expected)
 
 
+@relay
+def statistics(x, w):
+    return {"sums": (x @ w).sum(axis=0), "all": (x.sum(), (x * x).sum())}
+
+
+@relay
+def statistics_of(xs: list[Tensor[Float64, (Any, 3)]], w):
+    return relay.vmap(statistics, in_axes=("each", None))(xs, w)
+
+
+@relay
+def both_gradients(xs: list[Tensor[Float64, (Any, 3)]], v, w):
+    gradients = relay.grad(lambda x, v, w: (x @ w @ v).sum(), wrt=(1, 2))
+    return relay.vmap(gradients, in_axes=("each", None, None))(xs, v, w)
+
+
+def test_structures_of_results_are_stacked_by_their_parts() -> None:
+    """As for examples along an axis; a list of any length may have no elements."""
+    for xs in (RAGGED, RAGGED[:1], []):
+        expected = np.array([(x @ WEIGHTS).sum(axis=0) for x in xs]).reshape(-1, 3)
+        for whole in (statistics_of, relay.vmap(statistics, in_axes=("each", None))):
+            if xs or whole is statistics_of:
+                found = assert_modes_agree(whole, xs, WEIGHTS)
+                assert_close(found["sums"], expected)
+                assert_close(found["all"][0], np.array([x.sum() for x in xs]))
+                assert_close(found["all"][1], np.array([(x * x).sum() for x in xs]))
+    by_vector, by_matrix = assert_modes_agree(both_gradients, RAGGED, SCALES, WEIGHTS)
+    assert_close(by_vector, np.stack([(x @ WEIGHTS).sum(axis=0) for x in RAGGED]))
+    assert_close(by_matrix, np.stack([np.outer(x.sum(axis=0), SCALES) for x in RAGGED]))
+
+
 def test_one_program_for_lists_of_arrays_of_any_size() -> None:
     assert_close(sums_of(RAGGED), np.stack([x.sum(axis=0) for x in RAGGED]))
     assert_close(sums_of(RAGGED[1:]), np.stack([x.sum(axis=0) for x in RAGGED[1:]]))

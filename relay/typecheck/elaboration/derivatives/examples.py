@@ -4,6 +4,7 @@
     extent__(size, xs, names)      how many examples there are: `size`, and the first axes of all tensors in xs
     row__(x, i)                    the i-th row of x
     blank_rows__(f, n)             f(i), for any i, with zeros of shape (n, *s) in place of tensors of shapes s
+    numbered__(f)                  f(), which is not computed, with the numbers 0, 1, .. in place of tensors
     back__(x, axis)                x with its first axis at this place
     within_axis__(f, name, n)      f(), an example along an axis of this name and size
     axis_range__(n, name, way)     range(n), whose rounds are the examples along this axis ("" has no name), and are
@@ -42,6 +43,7 @@ from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_shapes import data_dependent
 from relay.typecheck.elaboration.expressions import operators
 from relay.typecheck.elaboration.expressions.attributes import open_shape
+from relay.typecheck.elaboration.library import trees
 from relay.typecheck.elaboration.values import data
 from relay.typecheck.elaboration.values.data_construction import construct
 from relay.typecheck.elaboration.values.expansion import settle
@@ -232,6 +234,18 @@ def blank_rows(
     return blank(value)
 
 
+def numbered_leaves(checker: Checker, context: Context, function: AbstractValue, span: Span | None) -> AbstractValue:
+    """The structure that a function returns, with their numbers in place of the tensors."""
+    aside = TypedBlockBuilder()  # only its types are used
+    value = checker.engine.call(checker, context, aside, function, [], (), span, [])
+    leaves, structure = (
+        trees.call(checker, context, aside, f"tree.{name}", [value], (), span) for name in ("leaves", "structure")
+    )
+    assert isinstance(leaves, Tuple)
+    numbers = Tuple(tuple(PythonNumber(number, span) for number in range(len(leaves.items))), leaves.form)
+    return trees.call(checker, context, aside, "tree.unflatten", [structure, numbers], (), span)
+
+
 def within_axis(
     checker: Checker,
     context: Context,
@@ -275,11 +289,13 @@ def apply(
             return Range(PythonNumber(0, span), count, 1, axis=str(label.value), divergence=str(way.value))
         case "blank_rows__":
             return blank_rows(checker, context, out, arguments[0], arguments[1], span)
+        case "numbered__":
+            return numbered_leaves(checker, context, arguments[0], span)
         case _:
             _, axis = arguments
             assert name == "back__" and isinstance(axis, Number)
             return axis_from_front(checker, out, arguments[0], int(axis.specialize()), span)
 
 
-OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "back__", "within_axis__", "axis_range__")
+OPERATIONS = ("front__", "extent__", "row__", "blank_rows__", "numbered__", "back__", "within_axis__", "axis_range__")
 """The names of the operations."""

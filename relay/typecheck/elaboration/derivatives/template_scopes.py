@@ -28,7 +28,7 @@ class TemplateScope(Scope):
 STRUCTURAL = (
     *("dot__", "blank__", "pick__", "leaves__", "merge__", "lists__", "listed__"),
     *("floats__", "often__", "partial__", "quiet__", "axes__", "tensor__", "by__", "unstacked__", "labeled__"),
-    *("front__", "extent__", "row__", "blank_rows__", "back__", "within_axis__", "axis_range__"),
+    *("front__", "extent__", "row__", "blank_rows__", "numbered__", "back__", "within_axis__", "axis_range__"),
     *("with_key__", "with_params__", "init_params__"),
 )
 """The structural operations."""
