@@ -262,7 +262,15 @@ def _describe_items(
         part = describe(item, function, position, f"{path}[{index}]", element, True)
         _refuse_fixed(part, function, position, f"{path}[{index}]", "a list")
         found.setdefault(part.key, part.argument)
+    if not value and isinstance(element, TensorType) and _is_concrete(element):  # as lists that have elements
+        assert isinstance(element.base, BaseType)
+        found[element.base.name, element.shape] = element
     return ArgumentDescription(("list", frozenset(found)), ListArg(tuple(found.values())), value)
+
+
+def _is_concrete(type_: TensorType) -> bool:
+    """True if arrays have this type as it is written."""
+    return isinstance(type_.base, BaseType) and all(isinstance(dim, int) or dim is ANY for dim in type_.shape)
 
 
 def _describe_data(value: Any, function: Function, position: int, path: str) -> ArgumentDescription:

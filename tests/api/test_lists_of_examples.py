@@ -43,6 +43,18 @@ def test_gradients_of_elements_of_a_list() -> None:
 
 
 @relay
+def lengths(xs: list[Tensor[Float64, (Any, 3)]]):
+    return np.stack([x.sum() + len(x) for x in xs])
+
+
+def test_the_first_list_may_be_empty() -> None:
+    """The annotation says what its elements would be; it does not count as a program of its own."""
+    for xs in ([], RAGGED):
+        assert_modes_agree(lengths, xs, expected=np.array([x.sum() + len(x) for x in xs]))
+    assert len(lengths.programs()) == 1
+
+
+@relay
 def statistics(x, w):
     return {"sums": (x @ w).sum(axis=0), "all": (x.sum(), (x * x).sum())}
 
