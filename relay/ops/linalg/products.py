@@ -112,9 +112,15 @@ def _product_of_rows(x: Value, product: Callable[[Value], Value]) -> Value:
 
 
 def _batched_matmul(batch: Batch, x: Value, y: Value) -> Value:
-    """As a product of all rows where the right side is one matrix for all examples, or the left one and the right ones
-    are vectors; otherwise a product of matrices for each example."""
+    """As a product of all rows where the right side is one matrix or vector for all examples, or the left one and the
+    right ones are vectors; as sums of products of two vectors; otherwise a product of matrices for each example."""
     ranks = batch.rank(0), batch.rank(1)
+    if batch.batched == (True, False) and ranks[1] == 1:
+        return x @ y
+    if batch.batched == (False, True) and ranks == (1, 1):
+        return y @ x
+    if ranks == (1, 1) and x.base.is_float:
+        return (x * y).op("sum", axis=-1)
     if batch.batched == (True, False) and ranks[1] == 2:
         return _product_of_rows(x, lambda rows: rows @ y)
     if batch.batched == (False, True) and ranks == (2, 1):

@@ -44,9 +44,10 @@ from relay.ir.traverse import free_variables, walk
 from relay.operator import Emitter, Undetermined
 from relay.transform.aggregates.sums import flatten_sums_within
 from relay.transform.analysis.lanes import BATCHED, NoLanes, lane_loop, prefers_lanes
-from relay.transform.analysis.loop_analysis import bound_in, likely, with_body_block
+from relay.transform.analysis.loop_analysis import bound_in, likely, runs_all, with_body_block
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.loops.batched_derivatives import BatchedDerivatives
+from relay.transform.loops.collected_sums import collected_sums
 from relay.transform.loops.compaction import CompactedRounds, runs_active
 from relay.transform.loops.failures import has_failures, with_assertions
 from relay.transform.loops.partition import finds_places
@@ -56,6 +57,9 @@ from relay.transform.module_pass import pass_about
 
 MAX_SIZE = 1 << 26
 """The most bytes that an array of all rounds may have."""
+
+FEWEST_TERMS = 32
+"""The rounds of a loop that adds up numbers from which on its terms are computed at once: fewer are often unrolled."""
 
 
 @pass_about(Loop)
@@ -173,6 +177,7 @@ def _block(block: Block, limits: Limits) -> Block:
                 continue
             except Unsupported as error:
                 made = _with_carried_rows(value, binding.targets, limits)
+                made = made or _with_collected_sums(value, binding.targets, limits)
                 if made is None and len(limits.notes) > noted:
                     made = _batched_outside(binding, limits)
                 if made is not None:
@@ -286,6 +291,21 @@ def _evaluated(loop: Loop, targets: Sequence[Var], count: Dim, limits: Limits) -
         raise Unsupported("a call on all rounds has no type") from error
     limits.notes.update(rounds.notes)
     return made
+
+
+def _with_collected_sums(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+    """A loop that adds up numbers, with its terms computed for all rounds at once; None where that is not possible."""
+    count = limits.integers.count(loop)
+    if count is None or likely(count) < FEWEST_TERMS or not runs_all(loop):
+        return None
+    found = collected_sums(loop, targets, count)
+    if found is None:
+        return None
+    try:
+        made = _vectorized_bindings(found.loop, found.results, limits)
+    except Unsupported:
+        return None
+    return [*found.before, *made, *found.totals(targets, made)]
 
 
 def _is_update(value: Expr) -> bool:
