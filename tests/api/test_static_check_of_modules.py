@@ -230,7 +230,7 @@ def test_mistakes_in_other_files(write: Write, capsys: pytest.CaptureFixture[str
     )
     expected = [
         "train.py:4 error: pkg.layers has no 'dens'",
-        "train.py:21 error: pkg.layers has no 'prod'",
+        "train.py:21 error: layers has no 'prod'",
         "bad.py:5 error: `with` is not part of Relay",
         "bad.py:9 error: the shape of a tensor is a tuple, found 3",
         "broken.py:1 error: this is not valid Python: invalid syntax",
