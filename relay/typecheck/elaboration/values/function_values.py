@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Collection, Container, Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 
 import attrs
 
