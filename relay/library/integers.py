@@ -80,6 +80,7 @@ def comb(n, k, /):
 @library_function(math.isqrt)
 def isqrt(n, /):
     """The root, rounded down, by Newton's method from above."""
+    assert np.issubdtype((n + 0).dtype, np.integer), "math.isqrt needs an integer"
     assert n >= 0, "math.isqrt needs a number that is not negative"
     if n < 2:
         return n

@@ -238,6 +238,10 @@ np.linalg.tensorsolve: q2, x1; np.reshape(np.eye(6) + 0.1, (2, 3, 2, 3)), x2
 np.linalg.tensorinv: np.reshape(np.eye(6) + 0.1, (2, 3, 2, 3)); np.reshape(np.eye(6) + 0.1, (6, 2, 3)), 1
 np.linalg.matmul: m2, m1; x1, y1; q2, x1; x2, q2; q3, q2; q3, q3
 np.linalg.tensordot: x2, y2; q3, q2
+math.comb: 5, 2; 7, 0; 3, 5; 6, 6
+math.dist: x1, y1; [1.0, 2.0], [4.0, 6.0]; (x0,), (y0,)
+math.isclose: x0, x0; x0, y0; 1.0, 1.0 + 1e-12; 1.0, 1.1, rel_tol=0.2; 0.0, 1e-9, abs_tol=1e-8
+math.isqrt: 0; 1; 15; 16; 99
 math.prod: x1; n1; x2; [2, 3]; (2.0, 3); [x0, y0]
 np.append: x1, 1.5; x1, y1; x2, y1; x2, y2; x0, y0; n1, 3; [1.0, 2.0], [3.0]; x1, [1.0, 2.0]; m1, True; x3, y3
 np.average: x0; x1; x2; x3; s2; n1; special; x1, None, y1; x2, 0; x2, -1, y2; x3, 1, np.array([1.0, 2.0, 3.0]); x1, 0,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from relay.errors import FrontendError
 from relay.frontend import displays
-from relay.frontend.analysis.names import assigned_names
+from relay.frontend.analysis.names import assigned_names, changed_arguments, changed_place
 from relay.frontend.assignments import Place
 from relay.frontend.changes.facts import RECEIVER, Position, object_of_super, root
 from relay.frontend.changes.parameters import Mark
@@ -92,10 +92,25 @@ def lower_arguments(context: Context, node: ast.Call) -> tuple[list[Atom], list[
 def _changed_by_others(context: Context, node: ast.Call) -> set[str]:
     """The variables that a call is given whose objects its other arguments change: it gets them as they are then."""
     given = [*node.args, *(k.value for k in node.keywords)]
-    changed = set(assigned_names(a for a in given if not isinstance(a, ast.Name))) if _has_calls(given) else set()
+    if not any(isinstance(a, ast.Name) for a in given) or not _changes_in_calls(context) or not _has_calls(given):
+        return set()
+    changed = set(assigned_names(a for a in given if not isinstance(a, ast.Name)))
     if not changed:
         return changed
     return {name for name in changed - _rebound(context, node) if name in context.locals and name not in context.cells}
+
+
+def _changes_in_calls(context: Context) -> bool:
+    """True if a function, or one around it, has an expression that changes a variable. Asked once for each function, as
+    looking into all arguments of calls takes quadratic time where these are nested."""
+    while context.parent is not None:
+        context = context.parent
+    found: bool | None = getattr(context.node, "changes_in_calls", None)
+    if found is None:
+        calls = [n for n in ast.walk(context.node) if isinstance(n, ast.Call | ast.NamedExpr)]
+        found = any(isinstance(n, ast.NamedExpr) or changed_arguments(n) or changed_place(n) for n in calls)
+        setattr(context.node, "changes_in_calls", found)
+    return found
 
 
 def _rebound(context: Context, node: ast.Call) -> set[str]:
