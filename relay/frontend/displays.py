@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 
 from relay.errors import FrontendError
@@ -89,15 +90,22 @@ def lower_dict(context: Context, node: ast.Dict) -> Expr | Atom:
 
 def lower_arguments(context: Context, node: ast.Call) -> tuple[list[Atom], list[tuple[str, Atom]]]:
     """The arguments of a call without `*` and `**`."""
-    arguments = [argument(context, a) for a in node.args]
-    return arguments, [(k.arg, argument(context, k.value)) for k in node.keywords if k.arg is not None]
+    name = node.func.id if isinstance(node.func, ast.Name) else None
+    is_python = name is None or (not context.defines(name) and hasattr(builtins, name))
+    arguments = [argument(context, a, not is_python) for a in node.args]
+    return arguments, [(k.arg, argument(context, k.value, not is_python)) for k in node.keywords if k.arg is not None]
 
 
-def argument(context: Context, node: ast.expr) -> Atom:
-    """An argument; a generator expression is a tuple."""
+def argument(context: Context, node: ast.expr, is_kept: bool = False) -> Atom:
+    """An argument; a generator expression is a list, which can be used once. `is_kept`: of a function that may use it
+    twice."""
     if isinstance(node, ast.GeneratorExp):
+        span = context.span(node)
         value = lower_comprehension(context, node)
-        return value if isinstance(value, Atom) else context.bind(value, "items", context.span(node))
+        items = value if isinstance(value, Atom) else context.bind(value, "items", span)
+        if not is_kept:
+            return items
+        return context.bind(Apply(Static(Intrinsic("generated"), span), (items, Static(None)), (), span), "items", span)
     return context.atom(node)
 
 

@@ -147,6 +147,9 @@ def _lower_return(context: Context, node: ast.Return) -> None:
             if context.finals and not run_finals(context):
                 return
             span = context.span(expression)
+            if hasattr(node, "risk"):  # of a generator
+                made = Apply(Static(Intrinsic("generated"), span), (result, Static(node.risk)), (), span)
+                result = context.bind(made, "generated", span)
             context.block.terminator = Exit(context.label, (given_back(context, result, span),), span)
 
 

@@ -9,11 +9,13 @@ growing(xs)                  the list xs as one that can grow
 unset()                      the content of a cell whose variable has no value yet: an empty list that grows
 unassigned(name)             what a variable is before a loop that assigns it first
 assigned(x)                  x, which must have a value
+generated(xs, risk)          the list xs of what a generator makes; why it must not be left early, if there is a reason
 keep(c)                      c, of which the checker may know whether it holds: the `if` of a comprehension
 list(x, ..)                  `[x, ..]`; list(parts=n) is `[]` to which tuples of n parts are appended
 append(x, v)                 the list after `x.append(v)`
 pop(xs, i), insert(xs, i, v), clear(xs), reverse(xs), remove(xs, v), sort(xs, key=, reverse=), update(d, e)
                              as append; of pop the element and the list
+__next__(it)                 as pop, of the first element; a method of an object
 extend(d, k, v)              the record with one more field: `{k: v for ..}`
 given_back(r, x, ..)         the result of a function with the parameters that it has changed
 set_field(p, name, v)        the record after `p.name = v`

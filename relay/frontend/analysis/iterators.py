@@ -5,12 +5,14 @@
             yield i * i                      for i in range(n):
                                                  yielded__.append(i * i)
                                              return yielded__
-    next(it), next(it, 0)                it.pop(0), (it.pop(0) if len(it) > 0 else 0)
-    for x in it: .. where `next` reads   while len(it) > 0: x = it.pop(0); ..
+    next(it), next(it, 0)                it.__next__(), (it.__next__() if len(it) > 0 else 0)
+    for x in it: .. where `next` reads   while len(it) > 0: x = it.__next__(); ..
     for i in itertools.count(1): ..      counted__ = 0; while True: counted__ += 1; i = counted__; ..
     for x in itertools.cycle(xs): ..     the same, and x = xs[counted__ % len(xs)]
 
-A generator that may have no end, or that prints, stays what it is, and is refused.
+A generator that may have no end, that prints, or that assigns variables of functions around it stays what it is, and
+is refused. Whether it matters that others run to their end at once, elaboration finds out: see
+`typecheck/elaboration/aliasing/generators.py`. Each `return` says why a generator must not be left early.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def is_as_append(function: ast.FunctionDef) -> bool:
                 return False
             case ast.Return(value=value) if value is not None:
                 return False
-            case ast.Call(ast.Name("print")) | ast.Try():
+            case ast.Call(ast.Name("print")) | ast.Try() | ast.Nonlocal() | ast.Global():
                 return False
             case ast.While(test=ast.Constant(value)) if value and not _is_left(node, (ast.Return, ast.Break)):
                 return False
@@ -102,6 +104,7 @@ def _collect(function: ast.FunctionDef) -> None:
     """Let a generator return the list of its elements."""
     if not is_as_append(function):
         return
+    risk = _risk(function)
     for body in own_statement_lists(function):
         body[:] = [_as_append(statement) for statement in body]
     first = place(ast.parse(f"{_YIELDED} = []").body[0], function.body[0])
@@ -109,7 +112,51 @@ def _collect(function: ast.FunctionDef) -> None:
     function.body.insert(start, first)
     if not _leaves(function.body[-1]):
         function.body.append(place(ast.parse(f"return {_YIELDED}", mode="exec").body[0], function.body[-1]))
+    for node in own_nodes(function):
+        if isinstance(node, ast.Return):
+            node.risk = risk  # type: ignore[attr-defined]
     function.returns = None
+
+
+def _risk(function: ast.FunctionDef) -> str | None:
+    """The reason why a generator must not be left early: what it may do after an element; None if there is none."""
+    assigned = {n.id for n in own_nodes(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    yields = [node for node in own_nodes(function) if isinstance(node, ast.Yield | ast.YieldFrom)]
+    again = {id(inner) for loop in own_nodes(function) if _is_loop_of(loop, yields) for inner in ast.walk(loop)}
+    first = min((node.lineno, node.col_offset) for node in yields)
+    for node in own_nodes(function):
+        if not isinstance(node, ast.While | ast.Raise | ast.Assert):
+            continue
+        if id(node) not in again and (node.lineno, node.col_offset) < first:
+            continue
+        if not isinstance(node, ast.While):
+            return f"line {node.lineno} may raise an error"
+        if not _is_bounded(node.test, assigned):
+            return f"nothing bounds the `while` of line {node.lineno}"
+    return None
+
+
+def _is_loop_of(loop: ast.AST, parts: list[ast.Yield | ast.YieldFrom]) -> bool:
+    return isinstance(loop, _LOOPS) and any(node in parts for node in ast.walk(loop))
+
+
+def _is_bounded(test: ast.expr, assigned: set[str]) -> bool:
+    """True for the condition of a loop that asks whether something is left, or compares with what stays as it is."""
+    match test:
+        case ast.Name() | ast.Attribute() | ast.Call(ast.Name("len")) | ast.Subscript():
+            return True
+        case ast.BoolOp(ast.And(), parts):
+            return any(_is_bounded(part, assigned) for part in parts)
+        case ast.BoolOp(ast.Or(), parts):
+            return all(_is_bounded(part, assigned) for part in parts)
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
+            return True
+        case ast.Compare(left, _, rights):
+            sides = [left, *rights]
+            names = {n.id for side in sides for n in ast.walk(side) if isinstance(n, ast.Name)}
+            return any(isinstance(side, ast.Call) for side in sides) or bool(names - assigned)
+        case _:
+            return False
 
 
 def _as_append(statement: ast.stmt) -> ast.stmt:
@@ -151,9 +198,9 @@ def _first_element(call: ast.Call, taken: set[str]) -> ast.expr:
         case ast.Call(ast.Name("next"), [(ast.Name() | ast.Attribute()) as iterator, *default], []) if len(default) < 2:
             name = ast.unparse(iterator)
             taken.add(name)
-            made: ast.expr = ast.parse(f"{name}.pop(0)", mode="eval").body
+            made: ast.expr = ast.parse(f"{name}.__next__()", mode="eval").body
             if default:
-                made = ast.parse(f"{name}.pop(0) if len({name}) > 0 else 0", mode="eval").body
+                made = ast.parse(f"{name}.__next__() if len({name}) > 0 else 0", mode="eval").body
                 assert isinstance(made, ast.IfExp)
                 made.orelse = default[0]
             place(made, call)
@@ -169,7 +216,7 @@ def _rest(statement: ast.stmt, taken: set[str]) -> ast.stmt:
     name = ast.unparse(statement.iter)
     if name not in taken:
         return statement
-    loop = ast.parse(f"while len({name}) > 0:\n    taken__ = {name}.pop(0)").body[0]
+    loop = ast.parse(f"while len({name}) > 0:\n    taken__ = {name}.__next__()").body[0]
     assert isinstance(loop, ast.While) and isinstance(loop.body[0], ast.Assign)
     loop.body[0].targets = [statement.target]
     loop.body += statement.body

@@ -65,7 +65,7 @@ LIST_STATEMENTS = {
 MOST_SORT_ARGUMENTS = 3
 """The axis, kind and order of an array's `sort`; a list's has none."""
 
-TAKING = ("pop", "setdefault", "popitem")
+TAKING = ("pop", "setdefault", "popitem", "__next__")
 """The methods that change a list or a dict and give a value, anywhere in an expression."""
 
 

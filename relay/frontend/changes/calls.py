@@ -109,7 +109,7 @@ def _changes_in_calls(context: Context) -> bool:
     if found is None:
         calls = [n for n in ast.walk(context.node) if isinstance(n, ast.Call | ast.NamedExpr)]
         found = any(isinstance(n, ast.NamedExpr) or changed_arguments(n) or changed_place(n) for n in calls)
-        setattr(context.node, "changes_in_calls", found)
+        context.node.changes_in_calls = found  # type: ignore[union-attr]
     return found
 
 

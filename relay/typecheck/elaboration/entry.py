@@ -13,7 +13,8 @@ import attrs
 from relay.errors import InternalError, RelayError, Span, TypeCheckError, TypeMismatch, bugs_of
 from relay.ir.debugging.source_places import collected_values
 from relay.ir.definition import Definition, DerivedDefinition, Scope, primal, seed_count
-from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Module, Parameter, Var
+from relay.ir.expr import Atom, Block, Exit, Function, Global, LoopLabel, Module, Parameter, Static, Var
+from relay.ir.intrinsic import Intrinsic
 from relay.ir.sizes.extents import Place
 from relay.ir.sizes.facts import assume_facts
 from relay.ir.surface import Apply, Attribute, ForEach
@@ -182,7 +183,7 @@ _CHANGING = ("nan_to_num", "median", "nanmedian", "quantile", "percentile", "nan
 """Functions of NumPy that change what they are given, if a call says so."""
 
 
-_ITERATORS = ("zip", "map", "filter", "enumerate", "reversed")
+_ITERATORS = ("zip", "map", "filter", "enumerate", "reversed", "iter")
 """Functions of Python whose results are used up."""
 
 
@@ -196,6 +197,8 @@ def _needs_check(definition: Definition) -> bool:
             case Attribute(_, name) if name in _CHANGING:
                 return True
             case Apply(Global(name)) if name in _CHANGING:
+                return True
+            case Apply(Static(Intrinsic("generated"))):
                 return True
             case Apply(Global(name)) | ForEach(LoopLabel(name)) if name in _ITERATORS:
                 iterators.update(binding.targets)

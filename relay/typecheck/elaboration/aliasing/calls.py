@@ -27,7 +27,7 @@ from relay.typecheck.elaboration.abstract_values import (
     PythonObject,
     Tuple,
 )
-from relay.typecheck.elaboration.aliasing import effects, failures, intrinsics, methods, views
+from relay.typecheck.elaboration.aliasing import effects, failures, generators, intrinsics, methods, views
 from relay.typecheck.elaboration.aliasing.containers import copy_container, elements, make_container
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Objects, Outside, Step
@@ -143,7 +143,11 @@ def call_changing(walker: Walker, target: Var, callee: AbstractValue | None, rec
         arguments = (receiver, *value.arguments) if is_method else value.arguments
         call_definition(walker, result, definition, arguments, value)
         places = _by_parameter(walker, definition.function, arguments, value.keywords)
-        stale = {places[p]: c for p, c in walker.summarize(definition).missed.items() if p in places}
+        summary = walker.summarize(definition)
+        stale = {places[p]: c for p, c in summary.missed.items() if p in places}
+        for late in (o.generator.change for o in walker.objects(result) if o.generator is not None):
+            changed = {r.parameter for r, _ in summary.changes} & places.keys()
+            stale |= {} if late is None else {places[p]: late for p in changed}
         missed = {i: stale[a] for i, a in enumerate(given) if a in stale}
     elif isinstance(callee, Method):
         call_method(walker, result, receiver, callee, value)
@@ -181,10 +185,13 @@ def _call_local(walker: Walker, target: Var, function: Function, value: Apply) -
             walker.bind_new(parameter)
         else:
             walker.bind(parameter, place.objects, place.slot)
+    began = walker.tick()
     handed = _run_local(walker, function, given, value)
     if handed is None:
         walker.bind_new(target)
     else:
+        around = [walker.objects(a) for a in (*given.values(), *free_variables(function))]
+        generators.make_local(walker, handed.objects, function.name, around, began, value.span)
         walker.bind(target, handed.objects, None, handed.missed)
         back = [walker.place(given[p]) if p in given else None for p in given_back(function)]
         if back:
@@ -249,6 +256,8 @@ def call_definition(
         walker.fail()
     for reference, inner in summary.failed:
         failures.lose(walker, objects(reference), Change(walker.tick(), value.span, function.name, within=inner))
+    generators.check_call(walker, function.name, summary, given, value.span)
+    late: Change | None = None
     for parameter in dict.fromkeys(reference.parameter for reference, _ in summary.changes):
         now, atom = walker.tick(), given.get(parameter)
         name = "it" if atom is None else walker.written_name(atom)
@@ -257,6 +266,8 @@ def call_definition(
         for reference, inner in summary.changes:
             steps = (*reversed(reference.path), *around)
             note = Change(now, value.span, name, steps, is_sum=inner.is_sum, is_of_record=is_record, within=inner)
+            if summary.generator is not None:
+                late = note = attrs.evolve(note, is_late=True)
             for one in objects(reference) if reference.parameter == parameter else NONE:
                 walker.state.change(one, note)
                 if one.root.outside is not None:
@@ -277,8 +288,9 @@ def call_definition(
     inside = frozenset(o for r in summary.inside for o in objects(r))
     if inside or not found or summary.is_iterator:
         made = Object(True, walker.kind(target) is Kind.ARRAY, is_cell=walker.kind(target) is Kind.CELL)
-        made.is_iterator = summary.is_iterator
         made.hold(walker.any_step(), inside)
+        if summary.is_iterator:
+            generators.make(walker, made, summary.generator, late, [walker.objects(a) for a in given.values()])
         found |= {made}
     walker.bind(target, found)
 
@@ -324,11 +336,18 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         element = Object()
         for atom in arguments:
             element.hold(walker.any_step(), elements(walker, atom))
-        walker.bind_iterator(target, frozenset({element}), Source(NONE, several, is_counted))
+        over = frozenset(o for a in arguments for o in walker.objects(a))
+        walker.bind_iterator(target, frozenset({element}), Source(NONE, several, is_counted), over)
     elif isinstance(found, type) and is_plain_class(found) and not is_record_class(found):
         methods.make_object(walker, target, found, value)
     elif isinstance(found, type) and (is_record_class(found) or data_class(found) is not None):
         _construct(walker, target, value)
+    elif found is iter and arguments:
+        objects = walker.objects(arguments[0])
+        if any(o.is_iterator for o in objects):
+            walker.bind(target, objects)
+        else:
+            walker.bind_iterator(target, elements(walker, arguments[0]), over=objects)
     elif found is reversed and arguments:
         walker.bind_iterator(target, elements(walker, arguments[0]))
     elif any(found is c for c in COPIES) or getattr(found, "__relay_builtin__", None) == "replace":

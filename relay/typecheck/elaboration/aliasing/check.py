@@ -171,6 +171,22 @@ def _warn_once(span: Span | None, message: str) -> None:
     warn_at(span, message)
 
 
+_WRITTEN = {
+    "left": (
+        "the generator `{}` may be left early, and here it runs to its end at once: {}",
+        "take all elements, `list({}(..))`, or write its loop here",
+    ),
+    "prints": (
+        "the generator `{}` prints as its elements are asked for, and here it runs to its end at once",
+        "print where its elements are used",
+    ),
+    "hidden": ("the result of `{}` holds an iterator", "let it hold a list, by `list(..)`"),
+    "list": ("`next` needs an iterator, and `{}` is a list", "write `{0} = iter({0})` before"),
+    "items": ("`{}` is an iterator, which has no items", "make it a list before: `{} = list(..)`"),
+}
+"""The messages of mistakes with generators and iterators, and their remedies."""
+
+
 def _error(mistake: Mistake) -> TypeCheckError:
     name, change = mistake.name, mistake.change
     spans = dict.fromkeys((change.span, change.first.span))
@@ -196,12 +212,22 @@ def _error(mistake: Mistake) -> TypeCheckError:
             labels=labels,
             help="make the change in the `try` itself, or raise the error before the first change",
         )
-    if change.is_use:
+    if mistake.what in _WRITTEN:
+        message, help = _WRITTEN[mistake.what]
+        return TypeCheckError(message.format(name, change.name), mistake.span, help=help.format(name))
+    if change.first.is_use or change.is_use:
         return TypeCheckError(
             f"in Python, `{name}` is an iterator, of which nothing is left after its first use",
             mistake.span,
             labels=tuple(Label(label.span, "the first use") for label in labels),
             help=f"make it a list before: `{name} = list(..)`",
+        )
+    if change.is_late:
+        return TypeCheckError(
+            f"a generator changes `{change.name}` as its elements are asked for, and here it runs to its end at once",
+            mistake.span,
+            labels=labels,
+            help="take all elements before this, `xs = list(..)`, if that is meant; else write its loop here",
         )
     if mistake.what == "lost":
         message = f"`{name}` is a value of the caller's, which does not see this change, and it is not returned"
@@ -210,7 +236,10 @@ def _error(mistake: Mistake) -> TypeCheckError:
     if mistake.what == "iterated":
         message = f"`{change.name}` changes in a loop that goes through it: in Python, later rounds see that"
         return TypeCheckError(message, mistake.span, labels=labels, help="go through a copy: `for .. in list(..)`")
-    if name == change.name:
+    if name == "yielded__":  # the elements of a generator so far
+        message = f"in Python, what has been yielded before sees this change of `{change.name}`: they are one object"
+        help = "yield a copy, by `.copy()`"
+    elif name == change.name:
         message = f"in Python, the change of `{name}` is seen under another name, or in two places"
         help = "make one of them a copy, by `.copy()`, before the change"
     else:

@@ -24,10 +24,10 @@ from relay.ir.expr import (
     Var,
 )
 from relay.ir.intrinsic import Intrinsic
-from relay.ir.surface import Annotated, Apply, Attribute, Index, IndexUpdate, SetAttribute, Slice, Unpack
+from relay.ir.surface import Annotated, Apply, Attribute, ForEach, Index, IndexUpdate, SetAttribute, Slice, Unpack
 from relay.ir.traverse import operands
 from relay.typecheck.elaboration.abstract_values import Method
-from relay.typecheck.elaboration.aliasing import calls, containers, failures, methods, views
+from relay.typecheck.elaboration.aliasing import calls, containers, failures, generators, methods, views
 from relay.typecheck.elaboration.aliasing.kinds import Kind
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -46,8 +46,11 @@ _FROM_THE_END, _SEVERAL = Var("from the end"), Var("several")
 def effect(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
     """Note what an expression does to objects, and what its targets are."""
     failures.note(walker, value)
+    if isinstance(value, ForEach):
+        generators.begin(walker, value)
+        return
     _bind_targets(walker, targets, value)
-    _use_iterators(walker, value)
+    generators.use(walker, targets, value)
 
 
 def _bind_targets(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None:
@@ -106,20 +109,6 @@ def _bind_targets(walker: Walker, targets: tuple[Var, ...], value: Expr) -> None
         case _:
             for target in targets:
                 walker.bind_new(target)
-
-
-_KEEPING = ("list", "append", "extend", "given_back", "set_field", "assigned", "growing", "each")
-"""The intrinsics that keep what they are given as it is."""
-
-
-def _use_iterators(walker: Walker, value: Expr) -> None:
-    """An expression uses up the iterators among its operands, unless it only keeps them."""
-    match value:
-        case Apply(Static(Intrinsic(name))) if name in _KEEPING:
-            return
-        case Apply() | Unpack() | Index() | OpCall():
-            for atom in operands(value):
-                walker.use_iterator(atom, value.span)
 
 
 def read_all(walker: Walker, atoms: Iterable[Atom], span: Span | None) -> None:
@@ -370,7 +359,7 @@ def _cell(walker: Walker, targets: tuple[Var, ...], value: RefNew | RefRead | Re
 def _write_cell(walker: Walker, atom: Atom, new: Atom) -> None:
     """`r.value = v`, where r may be one of several references."""
     cells, given = walker.objects(atom), walker.place(new)
-    content = Content(walker.objects(new), walker.tick(), walker.missed(new))
+    content = Content(walker.objects(new), walker.tick(), walker.missed(new), walker.written_name(atom))
     old = {c: walker.state.cells[c] for c in cells if c in walker.state.cells}
     held = [o for c in old.values() for o in c.objects]
     came_from_there = given is not None and given.slot is not None and given.slot.objects == cells

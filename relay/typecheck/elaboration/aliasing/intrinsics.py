@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relay.ir.expr import Atom, Var
+from relay.ir.expr import Atom, Static, Var
 from relay.ir.surface import Apply
 from relay.typecheck.elaboration.aliasing import calls, effects, methods
 from relay.typecheck.elaboration.aliasing.containers import elements, make_container
-from relay.typecheck.elaboration.aliasing.objects import Object, Step
+from relay.typecheck.elaboration.aliasing.objects import Generator, Object, Step
 from relay.typecheck.elaboration.aliasing.places import Place
 from relay.typecheck.elaboration.aliasing.walk import Walker
 
@@ -19,13 +19,14 @@ SHIFTING = ("insert", "remove", "reverse", "sort", "clear", "update")
 def apply(walker: Walker, target: Var, name: str, value: Apply) -> None:
     arguments = value.arguments
     rule = _INTRINSICS.get(name)
+    walker.prints |= name == "print"
     if name == "augment":
         methods.augment(walker, target, value)
     elif (own := methods.method_of(walker, name, value)) is not None:
         methods.call(walker, target, name, own, value)
     elif name == "call":
         calls.call_with_stars(walker, target, value)
-    elif name in ("pop", "popitem", "setdefault"):
+    elif name in ("pop", "popitem", "setdefault", "__next__"):
         _pop(walker, target, value, keeps=name == "setdefault")
     elif target in walker.definition.updated:
         _update(walker, target, name, value)
@@ -99,6 +100,13 @@ def _same(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
         walker.places[target] = place
 
 
+def _generated(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
+    made, risk = Object(is_iterator=True), arguments[1]
+    made.hold(walker.any_step(), elements(walker, arguments[0]))
+    made.generator = Generator(walker.definition.function.name, risk.value if isinstance(risk, Static) else None)  # type: ignore[arg-type]
+    walker.bind(target, frozenset({made}))
+
+
 def _rest(walker: Walker, target: Var, arguments: Sequence[Atom]) -> None:
     """`a, *rest = xs`: the parts of which one is a new list."""
     held, made, rest = elements(walker, arguments[0]), Object(), Object()
@@ -115,5 +123,6 @@ _INTRINSICS: dict[str, Callable[[Walker, Var, Sequence[Atom]], None]] = {
     "growing": _same,
     "each": _same,
     "assigned": _same,
+    "generated": _generated,
     "unpack": _rest,
 }

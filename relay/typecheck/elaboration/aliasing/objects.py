@@ -75,12 +75,15 @@ class Outside:
 @attrs.define(eq=False)
 class Object:
     """An object. `given`: it comes from outside, so that parts are made when asked for. `is_array`: its parts are
-    views, which change with it. `is_iterator`: what goes through it uses it up. `edges`: what it holds, how often."""
+    views, which change with it. `is_iterator`: what goes through it uses it up, and `reads` what it asks for its
+    elements, as late as they are asked for; `generator` makes them. `edges`: what it holds, how often."""
 
     given: bool = False
     is_array: bool = False
     is_cell: bool = False
     is_iterator: bool = False
+    generator: Generator | None = None
+    reads: frozenset[Object] = frozenset()
     parent: Object | None = None
     path: tuple[Step, ...] = ()
     outside: Outside | None = None
@@ -105,6 +108,12 @@ class Object:
         into = self.edges.at(step)
         for one in held:
             into[one] = into.get(one, 0) + count
+
+    def go_through(self, objects: Iterable[Object]) -> None:
+        """Let this be an iterator over others, which are asked when it is."""
+        for one in objects:
+            self.reads |= one.reads if one.is_iterator else {one}
+            self.generator = self.generator or one.generator
 
     def part(self, step: Step) -> Object:
         """The part of an object from outside."""
@@ -141,6 +150,7 @@ class Change:
     is_of_record: bool = False
     is_use: bool = False  # what uses up an iterator
     is_lost: bool = False  # made by a call that has failed then
+    is_late: bool = False  # what a generator does, in Python not before its elements are asked for
     within: Change | None = None  # that of the function which is called here
 
     @property
@@ -150,29 +160,42 @@ class Change:
 
 
 @attrs.frozen(eq=False)
+class Generator:
+    """A function with `yield` that was called: its name, why it must not be left early, the change of its arguments
+    that Python makes bit by bit, and the block of its call."""
+
+    name: str
+    risk: str | None = None
+    change: Change | None = None
+    block: int = 0
+
+
+@attrs.frozen(eq=False)
 class Content:
-    """The content of a cell, since when it is there, and the change that it has missed."""
+    """The content of a cell, since when it is there, the change that it has missed, and the name of the cell."""
 
     objects: Objects
     time: int
     missed: Change | None = None
+    name: str = "it"
 
 
 @attrs.define(eq=False)
 class State:
     """The changes on the way to a place. `changed`: objects, with their last change; `shadowed`: those that may
     be one that has changed, which does not count for the object that both are parts of. `taken`:
-    containers and steps at which an object is not any more."""
+    containers and steps at which an object is not any more; `used`: parameters that were gone through."""
 
     changed: dict[Object, Change] = attrs.field(factory=dict)
     shadowed: dict[Object, Change] = attrs.field(factory=dict)
     cells: dict[Object, Content] = attrs.field(factory=dict)
     taken: frozenset[tuple[Object, Step, Object]] = frozenset()
     last: int = 0
+    used: frozenset[Object] = frozenset()
 
     def copy(self) -> State:
         """The same, to be changed on its own."""
-        return State(dict(self.changed), dict(self.shadowed), dict(self.cells), self.taken, self.last)
+        return State(dict(self.changed), dict(self.shadowed), dict(self.cells), self.taken, self.last, self.used)
 
     def change(self, changed: Object, change: Change, step: Step | None = None) -> None:
         """Note a change of an object, of its item at a step or of the whole."""
@@ -196,6 +219,9 @@ class State:
         self, objects: Iterable[Object], since: int, without: Mapping[Object, Objects] | None = None
     ) -> Change | None:
         """A change after a time of an object or of what it holds. `without`: edges that do not count."""
+        for cell in (c for one in objects for c in one.reads if c.is_cell and c in self.cells):
+            if self.cells[cell].time > since:
+                return Change(self.cells[cell].time, None, self.cells[cell].name)
         if self.last <= since:
             return None
         sum_: Change | None = None
@@ -216,6 +242,7 @@ class State:
             seen.add(one)
             skipped = () if without is None else without.get(one, ())
             waiting += [(one, s, o) for s, o in self._edges(one) if o not in skipped]
+            waiting += [(None, None, o) for o in one.reads]
         return sum_
 
     def _edges(self, holder: Object, step: Step | None = None) -> Iterator[tuple[Step, Object]]:
@@ -263,6 +290,7 @@ def joined_states(states: list[State], clock: int) -> State:
                 if known is None or known.time < change.time:
                     mine[key] = change
         result.taken &= other.taken
+        result.used |= other.used
         result.last = max(result.last, other.last)
     _join_cells(result, states, clock)
     return result
@@ -276,4 +304,5 @@ def _join_cells(result: State, states: list[State], clock: int) -> None:
             result.cells[cell] = contents[0][1]
             continue
         missed = next((m for s, c in contents if (m := c.missed or s.missed(c.objects, c.time)) is not None), None)
-        result.cells[cell] = Content(frozenset().union(*(c.objects for _, c in contents)), clock, missed)
+        objects: Objects = frozenset().union(*(c.objects for _, c in contents))
+        result.cells[cell] = Content(objects, clock, missed, contents[0][1].name)

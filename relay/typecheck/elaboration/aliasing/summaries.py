@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import attrs
 
-from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Object, Outside, Step
+from relay.typecheck.elaboration.aliasing.objects import NONE, Change, Generator, Object, Outside, Step
 from relay.typecheck.elaboration.aliasing.places import Place
 from relay.typecheck.elaboration.aliasing.walk import Walker
 
@@ -35,7 +35,8 @@ class Containment:
 class Summary:
     """The effect of a function: which objects of its arguments change, which hold others then, and which its result
     is, or holds. `missed`: the parameters that it gives back without some change. `is_iterator`: the result may be
-    a new iterator. `failed`: the objects of its arguments that it may have changed when it fails."""
+    a new iterator, of a `generator`. `reused`: the parameters that it goes through twice. `hides`: the result
+    holds a new iterator. `failed`: the objects of its arguments that it may have changed when it fails."""
 
     changes: Sequence[tuple[Reference, Change]] = ()
     holds: Sequence[Containment] = ()
@@ -45,14 +46,19 @@ class Summary:
     is_iterator: bool = False
     may_fail: bool = False
     failed: Sequence[tuple[Reference, Change]] = ()
+    generator: Generator | None = None
+    reused: Mapping[int, Change] = MappingProxyType({})
+    prints: bool = False
+    hides: bool = False
 
     @property
     def content(self) -> object:
         """The content, which tells summaries apart whenever they were found."""
         ways = [frozenset(map(_way, rs)) for rs in ((r for r, _ in self.changes), self.result, self.inside)]
         holds = frozenset((_way(h.into), h.step and h.step.key, _way(h.held), h.depth) for h in self.holds)
-        failed = frozenset(_way(r) for r, _ in self.failed)
-        return *ways, holds, frozenset(self.missed), self.is_iterator, self.may_fail, failed
+        failed, reused = frozenset(_way(r) for r, _ in self.failed), frozenset(self.reused)
+        flags = self.is_iterator, self.prints, self.may_fail
+        return *ways, holds, frozenset(self.missed), reused, failed, flags
 
 
 def _way(reference: Reference) -> object:
@@ -92,7 +98,11 @@ def summary_of(walker: Walker, roots: dict[Object, int], result: Place | None) -
     is_iterator = any(o.is_iterator for o in results)
     before_errors = [(one, change) for one, change in walker.failed.items() if one.root in roots]
     failed = [(found, change) for one, change in before_errors if (found := reference(one)) is not None]
-    return Summary(changes, holds, direct, inside, missed, is_iterator, walker.may_fail, failed)
+    generator = next((o.generator for o in results if o.generator is not None), None)
+    reused = {roots[one]: change for one, change in walker.reused.items() if one in roots}
+    hides = any(o.is_iterator for one in results for o in walker.state.contents(one))
+    flags = walker.may_fail, failed, generator, reused, walker.prints, hides
+    return Summary(changes, holds, direct, inside, missed, is_iterator, *flags)
 
 
 def _references_inside(

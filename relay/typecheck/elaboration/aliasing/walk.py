@@ -43,6 +43,7 @@ from relay.ir.surface import (
     TuplePattern,
     Unpack,
 )
+from relay.ir.traverse import all_blocks, walk
 from relay.typecheck.elaboration.abstract_values import PythonObject
 from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
 from relay.typecheck.elaboration.aliasing.objects import (
@@ -105,6 +106,11 @@ class Walker:
         self.active: list[LoopLabel] = []  # local functions that are being walked through
         self.defined: set[LoopLabel] = set()  # all local functions
         self.popped: dict[Var, list[tuple[Slot | None, Change | None]]] = {}  # what is read from them, and has missed
+        self.reused: dict[Object, Change] = {}  # the parameters that are gone through twice
+        self.prints = False
+        self.block_number = 0  # of the block that is being walked through
+        self.iterated: dict[LoopLabel, Place] = {}  # what loops over objects with `__iter__` go through
+        self._blocks = 0
         self.stale: dict[int, Change] = {}  # the parameters that are given back, with the changes that they miss
         self.may_fail = False
         self.failed: dict[Object, Change] = {}  # what has changed before something that may fail
@@ -170,9 +176,10 @@ class Walker:
         else:
             self.bind(target, frozenset({Object(True, kind is Kind.ARRAY, is_cell=kind is Kind.CELL)}))
 
-    def bind_iterator(self, target: Var, elements: Objects, source: Source | None = None) -> None:
-        """Let a variable be an iterator over these."""
+    def bind_iterator(self, target: Var, elements: Objects, source: Source | None = None, over: Objects = NONE) -> None:
+        """Let a variable be an iterator over these, which are in others."""
         made = Object(is_iterator=True)
+        made.go_through(over)
         made.hold(self.any_step(), elements)
         self.places[target] = Place(frozenset({made}), self.tick(), source=source)
 
@@ -195,10 +202,22 @@ class Walker:
             self.mistake(self.written_name(atom), span, change, what)
 
     def use_iterator(self, atom: Atom, span: Span | None) -> None:
-        """An operand is used up, if it is an iterator."""
+        """An operand is used up, if it is an iterator; a parameter may be one."""
         for one in self.objects(atom):
+            note = Change(self.tick(), span, self.written_name(atom), is_use=True)
             if one.is_iterator:
-                self.state.change(one, Change(self.tick(), span, self.written_name(atom), is_use=True))
+                self.state.change(one, note)
+            elif one.given and one.parent is None and one.outside is None:
+                if one in self.state.used:
+                    self.reused.setdefault(one, note)
+                self.state.used |= {one}
+
+    def finish(self, objects: Objects) -> None:
+        """All elements of these have been taken: what a generator of this block changes is in Python as it is here."""
+        for made in (o.generator for o in objects if o.generator is not None):
+            for variable, place in self.places.items() if made.block == self.block_number else ():
+                if place.missed is not None and place.missed is made.change:
+                    self.places[variable] = attrs.evolve(place, missed=None)
 
     def written_name(self, atom: Atom) -> str:
         """The name by which a program writes an operand, or what it is a part of."""
@@ -228,11 +247,14 @@ class Walker:
 
     def block(self, block: Block) -> list[Place] | None:
         """Walk through a block. Gives what it yields; None if it leaves."""
+        self._blocks += 1
+        around, self.block_number = self.block_number, self._blocks
         for binding in block.bindings:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise TooLong
             self._binding(binding)
+        self.block_number = around
         match block.terminator:
             case Yield(values):
                 return [self.handed(v) for v in values]
@@ -283,6 +305,7 @@ class Walker:
             case Loop():
                 self._loop(targets, value)
             case ForEach():
+                self._effect(self, (), value)
                 self._for(targets, value)
             case PatternMatch():
                 self._match(targets, value)
@@ -426,9 +449,8 @@ class Walker:
 
     def _for(self, targets: tuple[Var, ...], value: ForEach) -> None:
         self.iterables[value.element] = value.iterable
-        self.read(value.iterable, value.span)
-        self.use_iterator(value.iterable, value.span)
-        whole = self.place(value.iterable)
+        whole = self.iterated.pop(value.label, None) or self.place(value.iterable)
+        objects = NONE if whole is None else whole.objects
         source = None if whole is None else whole.source or Source(whole.objects)
         began, seen = self.clock, list[Step]()
         ended: list[tuple[State, list[Place]]] = []
@@ -449,7 +471,9 @@ class Walker:
         jumps = self.rounds(value.label, [self.handed(v) for v in value.initial], round_)
         self.arrive(targets, [*ended, *jumps.nexts, *jumps.exits])
         if value.label.name in ("map", "filter"):  # which are lists here, and iterators in Python
-            self.bind_iterator(targets[0], self.contents(self.objects(targets[0]), self.any_step()))
+            self.bind_iterator(targets[0], self.contents(self.objects(targets[0]), self.any_step()), over=objects)
+        elif not leaves(value):
+            self.finish(objects)
 
     def _element(self, element: Var, source: Source, body: Block) -> Step:
         """Bind the element of a round; the variable of `enumerate` is the step to it."""
@@ -466,13 +490,21 @@ class Walker:
         """The iterable of a loop must not change before its later rounds, except for the element at hand."""
         for part in () if source is None else (source, *(s for s in source.several if s is not None)):
             change = state.missed(part.objects, since)
-            if change is not None and not any(step in seen for step in change.steps):
+            is_made = any(one.generator is not None for one in part.objects)  # and reads it after it was given
+            if change is not None and (is_made or not any(step in seen for step in change.steps)):
                 self.mistake("the iterable", loop.span, change, "iterated")
 
 
 def _joined(handed: list[Place], now: int) -> Place:
     objects: Objects = frozenset().union(*(p.objects for p in handed))
     return Place(objects, now, next((p.missed for p in handed if p.missed is not None), None))
+
+
+def leaves(loop: ForEach) -> bool:
+    """True if a `break`, a `return` or the like may leave a loop."""
+    inside: set[LoopLabel] = {b.value.label for b in walk(loop.body) if isinstance(b.value, Loop | ForEach)}
+    ends = [block.terminator for block in all_blocks(loop.body)]
+    return any(isinstance(end, Exit) and end.label not in inside for end in ends)
 
 
 def step_of_counter(counter: Var, step: Step) -> Step:

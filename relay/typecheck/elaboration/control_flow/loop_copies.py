@@ -91,7 +91,7 @@ MOST_UNROLLED = 64
 
 MOST_COPIES = 1024
 
-_RESIZING = ("append", "spread", "insert", "pop", "clear", "remove", "update")
+_RESIZING = ("append", "spread", "insert", "pop", "__next__", "clear", "remove", "update")
 _NUMBERS = (builtins.abs, builtins.min, builtins.max, builtins.int, builtins.float, builtins.bool, builtins.round)
 _COMPUTING = (*_NUMBERS, builtins.len, builtins.range, builtins.divmod, builtins.pow, *vars(math).values())
 

@@ -59,6 +59,18 @@ def pop(
     return Tuple((found, rest))
 
 
+def next_element(
+    checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
+) -> AbstractValue:
+    """`next(it)` as the pair of the first element and the rest."""
+    (xs,) = arguments
+    xs = _expand_list(checker, out, xs, span)
+    if not dynamic_lists.is_list(xs):
+        help = "take the elements of a list or a generator, or define `__next__` in the class"
+        raise TypeCheckError("`next` needs an iterator", span, help=help)
+    return pop(checker, out, [xs, PythonNumber(0, span)], span)
+
+
 def _pop_key(checker: Checker, record: Tuple, given: Sequence[AbstractValue], span: Span | None) -> AbstractValue:
     assert record.form is not None
     if not 1 <= len(given) <= 2:

@@ -350,6 +350,7 @@ _RULES: dict[str, Rule] = {
         checker, out, checker.solver.fresh_variable(Kind.Type), span
     ),
     "pop": list_methods.pop,
+    "__next__": list_methods.next_element,
     "setdefault": list_methods.setdefault,
     "popitem": list_methods.popitem,
     "insert": list_methods.insert,
@@ -358,6 +359,7 @@ _RULES: dict[str, Rule] = {
     "keep": _keep,
     "unassigned": _unassigned_name,
     "assigned": _assigned_name,
+    "generated": lambda _checker, _out, given, _span: given[0],
     "append": _append,
     "extend": _extend,
     "set_field": _set_field,

@@ -51,6 +51,9 @@ def _len(call: Call, obj: AbstractValue, /) -> AbstractValue:
     if (own := special_methods.call(checker, out, "__len__", entity, (), span)) is not None:
         return own
     if isinstance(entity, Tuple):
+        if records.is_of_user(entity, "__next__"):
+            help = "call `next(..)` without a default, in a `try` with `except StopIteration`"
+            raise TypeCheckError(f"{kind_of(entity)} does not tell whether it has a next element", span, help=help)
         if not records.is_sequence(entity):
             raise TypeCheckError(f"{kind_of(entity)} has no length", span, help="define __len__ in its class")
         return PythonNumber(len(entity.items), span)

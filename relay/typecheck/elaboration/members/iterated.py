@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import enum
 
-from relay.errors import Span
-from relay.ir.types import Form
+from relay.errors import Span, TypeCheckError
+from relay.ir.types import Form, TupleType, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -16,7 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.dynamic_lists import tables
-from relay.typecheck.elaboration.values import data, special_methods
+from relay.typecheck.elaboration.values import data, records, special_methods
 from relay.typecheck.elaboration.values.expansion import expand
 from relay.typecheck.elaboration.values.labels import all_members
 
@@ -36,5 +36,18 @@ def iterated(
         return tables.iterated(checker, out, entity, span, in_any_order)
     if isinstance(entity, Tuple) or (isinstance(entity, DynamicValue) and data.data_type(entity) is not None):
         own = special_methods.call(checker, out, "__iter__", entity, (), span)
+        _check_iterator(own, span)
         return entity if own is None else iterated(checker, out, own, span, in_any_order)
     return entity
+
+
+def _check_iterator(own: AbstractValue | None, span: Span | None) -> None:
+    """The result of `__iter__` must not be an object that is asked for its elements by `__next__`."""
+    if isinstance(own, DynamicValue) and isinstance(type_ := prune(own.type), TupleType):
+        own = Tuple((), type_.form)
+    if isinstance(own, Tuple) and own.form is not None and records.is_of_user(own, "__next__"):
+        raise TypeCheckError(
+            f"a loop cannot go through {own.form.cls.__name__}, whose `__next__` changes it",
+            span,
+            help="let `__iter__` be a generator, with `yield`, or call `next` in a `while` that knows the end",
+        )

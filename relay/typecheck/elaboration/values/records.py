@@ -185,7 +185,7 @@ METHODS = ("_replace", "_asdict")
 """The methods of named tuples."""
 
 
-TAKING = ("pop", "setdefault", "popitem")
+TAKING = ("pop", "setdefault", "popitem", "__next__")
 STATEMENTS = {
     "spread": "extend",
     **{name: name for name in ("append", "insert", "clear", "reverse", "sort", "add", "discard", "remove", "update")},
