@@ -11,6 +11,10 @@ from generators.lazy_programs import module_of, programs
 import relay as rl
 
 REFUSED = """
+g = reversed(xs)
+xs[0] = 9
+return list(g)  # E: `g` sees the change of `xs`
+
 t = 0
 for v in Count(n):
     t += v

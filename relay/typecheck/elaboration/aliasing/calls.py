@@ -349,7 +349,7 @@ def _call_object(walker: Walker, target: Var, found: object, value: Apply) -> No
         else:
             walker.bind_iterator(target, elements(walker, arguments[0]), over=objects)
     elif found is reversed and arguments:
-        walker.bind_iterator(target, elements(walker, arguments[0]))
+        walker.bind_iterator(target, elements(walker, arguments[0]), over=walker.objects(arguments[0]))
     elif any(found is c for c in COPIES) or getattr(found, "__relay_builtin__", None) == "replace":
         if arguments:
             copy_container(walker, target, walker.objects(arguments[0]))
