@@ -86,6 +86,7 @@ WORKLOADS = {
     "lstm_any_batch_gradient": Workload("the same, compiled for any steps and batch", inputs.lstm(50, 256, 16), 1e-3),
     "resnet18": Workload("ResNet-18, one image, 224 by 224", inputs.NETWORKS["resnet18"].arrays),
     "resnet20": Workload("ResNet-20, one image, 32 by 32", inputs.NETWORKS["resnet20"].arrays),
+    "inception": Workload("GoogLeNet's block 3a, 192 channels of 28 by 28", inputs.inception),
     "treelstm": Workload("child-sum LSTM of 128 units on trees of 32 leaves, recursion", inputs.trees(32, 128)),
     "treelstm_gradient": Workload("derivative of its sum in the weights", inputs.trees(32, 128), 1e-3),
     "newton_gradient": Workload("derivative of that loop", _scalars(1e6)),

@@ -79,6 +79,26 @@ NETWORKS = {
 }
 
 
+INCEPTION = ("one", 192, 64, 1), ("narrow3", 192, 96, 1), ("three", 96, 128, 3), ("narrow5", 192, 16, 1), (
+    "five", 16, 32, 5), ("pooled", 192, 32, 1)  # fmt: skip
+"""The convolutions of GoogLeNet's block 3a (Szegedy and others, Going Deeper with Convolutions, 2014): the name, the
+channels before and after it, and the width of its kernel."""
+
+
+def inception(random: np.random.Generator) -> Arrays:
+    """The image, (1, 192, 28, 28), and each convolution's weight and bias: (outputs, 1, 1), float32."""
+    made = [random.standard_normal((1, 192, 28, 28)).astype(np.float32)]
+    for _, inputs, outputs, kernel in INCEPTION:
+        weight = random.standard_normal((outputs, inputs, kernel, kernel)) / np.sqrt(inputs * kernel**2)
+        made += [weight.astype(np.float32), random.standard_normal((outputs, 1, 1)).astype(np.float32)]
+    return tuple(made)
+
+
+def inception_layers(arrays: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
+    """The weight and bias of each convolution, by its name."""
+    return {name: (arrays[2 * n], arrays[2 * n + 1]) for n, (name, *_) in enumerate(INCEPTION)}
+
+
 def perceptron(batch: int) -> Any:
     """What makes weights and biases of 784-512-512-10, images and labels."""
 

@@ -5,7 +5,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from models.inputs import NETWORKS
+from models.inputs import NETWORKS, inception_layers
 
 
 class Graph:
@@ -61,6 +61,20 @@ def residual(x, params, threads):
     return graph.session(x, graph.node("Gemm", pooled, graph.weight(weight), graph.weight(bias)), threads)
 
 
+def inception(x, *weights, threads):
+    graph, layers = Graph(), inception_layers(weights)
+
+    def biased(y, name):
+        weight, bias = layers[name]
+        given = y, graph.weight(weight), graph.weight(bias.reshape(-1))
+        return graph.node("Relu", graph.node("Conv", *given, pads=[weight.shape[2] // 2] * 4))
+
+    three, five = biased(biased("x", "narrow3"), "three"), biased(biased("x", "narrow5"), "five")
+    pooled = biased(graph.node("MaxPool", "x", kernel_shape=[3, 3], pads=[1] * 4), "pooled")
+    joined = graph.node("Concat", biased("x", "one"), three, five, pooled, axis=1)
+    return graph.session(x, joined, threads)
+
+
 def lstm(x, w, u, b, threads):
     """The operator for a whole LSTM: its gates are ordered i, o, f, c."""
     graph = Graph()
@@ -74,6 +88,7 @@ def lstm(x, w, u, b, threads):
 
 
 FUNCTIONS = {
+    "inception": inception,
     "lstm": lstm,
     **{
         name: lambda x, *weights, threads, n=network: residual(x, n.structure(weights), threads)

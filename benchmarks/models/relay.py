@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import relay
-from models.inputs import CHAINS, NETWORKS, chain_source, grown, on_trees
+from models.inputs import CHAINS, NETWORKS, chain_source, grown, inception_layers, on_trees
 from relay import relay as function
 
 
@@ -96,6 +96,20 @@ def residual(x, params):
 
 
 @function
+def biased(x, layer):
+    weight, bias = layer
+    return relay.relu(relay.conv2d(x, weight, padding=weight.shape[2] // 2) + bias)
+
+
+@function
+def inception(x, layers):
+    three = biased(biased(x, layers["narrow3"]), layers["three"])
+    five = biased(biased(x, layers["narrow5"]), layers["five"])
+    pooled = biased(relay.max_pool2d(x, 3, stride=1, padding=1), layers["pooled"])
+    return relay.concatenate((biased(x, layers["one"]), three, five, pooled), axis=1)
+
+
+@function
 def matmul(x, y):
     return x @ y
 
@@ -180,7 +194,20 @@ def deployed(network, inputs):
     return lambda: of_image(x)
 
 
+def deployed_inception(inputs):
+    """A call of the block with constant weights."""
+    x, *weights = inputs
+    layers = inception_layers(weights)
+
+    @function(opt_level=3)
+    def of_image(x):
+        return inception(x, layers)
+
+    return lambda: of_image(x)
+
+
 PREPARED = {
+    "inception": deployed_inception,
     "lstm_any_batch_gradient": lstm_any_batch,
     **{name: partial(deployed, network) for name, network in NETWORKS.items()},
 }

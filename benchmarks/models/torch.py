@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from models.inputs import NETWORKS, grown
+from models.inputs import NETWORKS, grown, inception_layers
 
 
 def chain_ten(x, y):
@@ -47,6 +47,18 @@ def residual(x, params):
     return x.mean(dim=(2, 3)) @ weight + bias
 
 
+def inception(x, *weights):
+    layers = inception_layers(weights)
+
+    def biased(y, name):
+        weight, bias = layers[name]
+        return torch.relu(functional.conv2d(y, weight, bias.flatten(), padding=weight.shape[2] // 2))
+
+    three, five = biased(biased(x, "narrow3"), "three"), biased(biased(x, "narrow5"), "five")
+    pooled = biased(functional.max_pool2d(x, 3, 1, 1), "pooled")
+    return torch.cat((biased(x, "one"), three, five, pooled), dim=1)
+
+
 def treelstm_state(tree, w, u, v, b, d):
     """A tree is a row or a pair of trees."""
     if not isinstance(tree, tuple):
@@ -72,6 +84,7 @@ def grow(splits, rows):
 
 FUNCTIONS = {
     "chain_ten": chain_ten,
+    "inception": inception,
     "chain_ten_large": chain_ten,
     "matmul_256": torch.matmul,
     "matmul_1024": torch.matmul,

@@ -184,7 +184,7 @@ def of_members(g):
 
 @relay
 def of_regions(x, low):
-    y = x.flat
+    y = x.flat.copy()
     y[Region(low, 2)] = y[Region(low + 1, 2)] * 10.0
     return y, y @ Region(low, 2), x[0] @ x[1]
 
