@@ -24,7 +24,7 @@ TYPES = "| `TypeCheckError`, `TypeMismatch`, `ShapeError` | dtypes, shapes and o
 RUN = "| `ExecutionError` | run-time errors: an assertion, an index, an integer division by zero |"
 
 ERRORS = [
-    (FRONT, relay.errors.FrontendError, "yield a", (1.0,)),
+    (FRONT, relay.errors.FrontendError, "b = yield a\nreturn b", (1.0,)),
     (FRONT, relay.errors.FrontendError, "return undefined", (1.0,)),
     (TYPES, relay.TypeMismatch, "return a + b", (X, np.float32(X))),
     (TYPES, relay.ShapeError, "return a @ b", (X, X[:2])),
