@@ -394,7 +394,7 @@ def test_names_after_a_match() -> None:
         ("class P(int):\n    x: int", "has a base class"),
         ("class P:\n    x: int\n    def __init__(self): pass", "brings its own"),
         ("class P:\n    x: int\n    def f(): return 1", "has no parameter for the value"),
-        ("class P:\n    x: int\n    def f(self): yield 1", "is not part of Relay"),
+        ("class P:\n    x: int\n    def f(self): return (yield 1)", "is not part of Relay"),
     ],
 )
 def test_refused_classes(text: str, message: str) -> None:

@@ -415,7 +415,7 @@ def doubled_structure(x, k: int):
 
 def test_a_recursion_over_larger_and_larger_structures_ends() -> None:
     with pytest.raises(R.TypeCheckError, match="change with the depth of the recursion") as error:
-        doubled_structure(ones(3), np.int32(3))
+        doubled_structure(ones(3), np.array(3, np.int32))
     assert len(error.value.message) < 400
     assert error.value.help == "collect values in a list, or in a data type"
 

@@ -68,7 +68,7 @@ def attribute(
                 public = [n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)]
                 close = difflib.get_close_matches(name, public, n=1)
                 help = foreign_names.MODULE.get(name) or (f"did you mean {close[0]!r}?" if close else None)
-                raise TypeCheckError(f"{described} has no {name!r}", span, help=help)
+                raise TypeCheckError(f"{described or module.__name__} has no {name!r}", span, help=help)
             return object_entity(found, span)
         case PythonObject(enum.EnumMeta() as cls):
             if name not in cls.__members__:
