@@ -92,7 +92,8 @@ def lower_arguments(context: Context, node: ast.Call) -> tuple[list[Atom], list[
 def _changed_by_others(context: Context, node: ast.Call) -> set[str]:
     """The variables that a call is given whose objects its other arguments change: it gets them as they are then."""
     given = [*node.args, *(k.value for k in node.keywords)]
-    if not any(isinstance(a, ast.Name) for a in given) or not _changes_in_calls(context) or not _has_calls(given):
+    read = [*given, node.func.value] if isinstance(node.func, ast.Attribute) else given
+    if not any(isinstance(a, ast.Name) for a in read) or not _changes_in_calls(context) or not _has_calls(given):
         return set()
     changed = set(assigned_names(a for a in given if not isinstance(a, ast.Name)))
     if not changed:

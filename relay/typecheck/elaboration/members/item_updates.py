@@ -283,6 +283,7 @@ def add_at(
     entity = weak_types.loosen_base(checker, out, entity)
     type_ = ranked_type(entity, span)
     items = constant_indices(checker, items, flat_shape(type_.shape), span)
+    items = [slices.list_as_tensor(checker, out, item, span) for item in items]
     if index_arrays.count_of_arrays(items) > 0 and masks.mask_of(items) is None:
         if isinstance(new, DynamicValue):
             new = dtype_promotion.stored_value(
