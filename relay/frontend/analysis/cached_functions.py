@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import copy
 
-from relay.frontend.analysis.queues import NameMeanings, own_nodes, own_statement_lists, place
+from relay.frontend.analysis.rewriting import NameMeanings, own_nodes, own_statement_lists, place
 
 _CACHES = ("functools.cache", "functools.lru_cache")
 

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from relay.frontend.analysis.names import assigned_values
-from relay.frontend.analysis.queues import NameMeanings, statement_lists
+from relay.frontend.analysis.rewriting import NameMeanings, statement_lists
 
 _OF_CLASSES = {"int": "0", "float": "0.0", "bool": "False", "str": "''", "list": "[]", "dict": "{}", "set": "set()"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

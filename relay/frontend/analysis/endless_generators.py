@@ -24,7 +24,7 @@ import itertools
 
 import attrs
 
-from relay.frontend.analysis.queues import SCOPES, NameMeanings, own_nodes, place, statement_lists
+from relay.frontend.analysis.rewriting import SCOPES, NameMeanings, own_nodes, place, statement_lists
 
 _numbers = itertools.count()
 

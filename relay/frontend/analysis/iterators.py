@@ -21,7 +21,7 @@ import ast
 import itertools
 
 from relay.frontend.analysis.endless_generators import with_own_loops
-from relay.frontend.analysis.queues import (
+from relay.frontend.analysis.rewriting import (
     SCOPES,
     NameMeanings,
     own_nodes,

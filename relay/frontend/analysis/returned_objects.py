@@ -14,7 +14,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping
 
-from relay.frontend.analysis.queues import own_nodes, own_statement_lists, place
+from relay.frontend.analysis.rewriting import own_nodes, own_statement_lists, place
 
 _Methods = Mapping[str, frozenset[str]]
 _Split = tuple[list[ast.stmt], ast.expr]
