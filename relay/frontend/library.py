@@ -16,6 +16,7 @@ count__         how often a value stands in a list
 rows__          the parts of a tensor along its first axis; column__ of a list of tuples
 alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
 pick__          a choice at run time
+updated_one_by_one__  a tensor with elements at some places, by number, that are combined with new values in order
 itself__        its argument
 tree_.._list__  what `relay.tree` does with a list of any length, tree_.._data__ with a value of a data type
 """
@@ -141,13 +142,21 @@ def as_lists__(xs):
 
 def pick__(condition, a, b):
     return a if condition else b
+
+def updated_one_by_one__(x, places, new, combine):
+    elements, which = reshape__(x, (-1,)), reshape__(places, (-1,))
+    values = reshape__(broadcast_to__(new, places.shape), (-1,))
+    for k in range(len(which)):
+        elements[which[k]] = combine(elements[which[k]], values[k])
+    return reshape__(elements, x.shape)
 """
 
 
 @functools.cache
 def _definitions() -> dict[str, Definition]:
     names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip")}
-    return lower_text(_TEXT, "<relay.library>", {**names, "sort__": lookup("sort")})
+    operators = {f"{name}__": lookup(name) for name in ("sort", "reshape", "broadcast_to")}
+    return lower_text(_TEXT, "<relay.library>", {**names, **operators})
 
 
 def definition(name: str) -> Definition:

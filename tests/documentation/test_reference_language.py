@@ -538,10 +538,11 @@ CLAIMS = [
         Fails("float"),
     ),
     Claim(
-        "`x.at[items]` is JAX's: `set`, `add`, `multiply`, `divide`, `power`, `min`, `max` and `get`, which give a new tensor.",
-        "return a.at[0].set(5.0), a.at[1].divide(2.0), a.at[2].power(2.0), a.at[1].min(0.5), a.at[:2].get()",
+        "`x.at[items]` is JAX's: `set`, `add`, `multiply`, `divide`, `power`, `min`, `max` and `get`, which give a new "
+        "tensor; of these, only `set` uses one value for an index that occurs twice.",
+        "return a.at[0].set(5.0), a.at[1].divide(2.0), a.at[[2, 2]].power(2.0), a.at[1].min(0.5), a.at[:2].get()",
         (X,),
-        ([5.0, 2.0, 4.0], [1.0, 1.0, 4.0], [1.0, 2.0, 16.0], [1.0, 0.5, 4.0], [1.0, 2.0]),
+        ([5.0, 2.0, 4.0], [1.0, 1.0, 4.0], [1.0, 2.0, 256.0], [1.0, 0.5, 4.0], [1.0, 2.0]),
     ),
     Claim(
         "Integers wrap around, and static numbers are exact: `1 << 40` is an `Int64`.",

@@ -70,6 +70,43 @@ def test_places_are_those_of_jax() -> None:
     assert found[2:] == [[0, 2, 4, 3], [0, 1, 2, 9], 0, [0, 1, 2, 3]]
 
 
+UPDATES = {"multiply": np.multiply, "divide": np.divide, "power": np.power, "min": np.minimum, "max": np.maximum}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_places_that_are_named_twice_are_updated_twice(name: str) -> None:
+    text = f"""def f(x, i, j, v):
+    a, b = x.at[i].{name}(v), x.at[i, j].{name}(2.0)
+    return a, b, x.at[:, [1, 1, 0]].{name}(0.5), x.at[[-1, 2]].{name}(3.0), x.at[j, 1].{name}(v[:, 0])"""
+    f = rl.from_source(text, {})
+    rows, columns = np.array([2, 0, 2, 2]), np.array([1, 1, 1, 0])
+    for count in (3, 5):
+        x, v = np.arange(1.0, 2 * count + 1).reshape(count, 2), np.arange(2.0, 10.0).reshape(4, 2) / 3.0
+        expected = []
+        for items, value in [
+            (rows, v),
+            ((rows, columns), 2.0),
+            ((slice(None), [1, 1, 0]), 0.5),
+            ([-1, 2], 3.0),
+            ((columns, 1), v[:, 0]),
+        ]:
+            expected.append(x.copy())
+            UPDATES[name].at(expected[-1], items, value)
+        assert_modes_agree(f, x, rows, columns, v, expected=tuple(expected))
+
+
+def test_numpys_updates_in_place_take_places_twice() -> None:
+    def changed(x, i, v):
+        y = x.copy()
+        np.multiply.at(x, i, v)
+        np.maximum.at(y, i, v)
+        return x, y
+
+    x, i, v = np.arange(1.0, 5.0), np.array([3, 1, 1, 3]), np.array([5.0, 3.0, 2.0, 0.5])
+    assert_modes_agree(relay(changed), x, i, v, expected=changed(x.copy(), i, v))
+    rl.check_gradient(relay(lambda x, i, v: (x.at[i].multiply(v) * x).sum()), x, i, v)
+
+
 def test_gradients_of_index_arrays() -> None:
     @relay
     def cross_entropy(logits, labels):
