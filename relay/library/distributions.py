@@ -23,10 +23,22 @@ def histogram_bin_edges(
         return np.asarray(bins) + 0.0
     assert bins > 0, "the number of bins is positive"
     x = np.ravel(np.asarray(a)) + 0.0
-    low, high = (np.min(x), np.max(x)) if range is None else range
+    low, high = _span_of(x) if range is None else range
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError("the range of the bins is not finite: give them one, as range=(0.0, 1.0)")
+    if high < low:
+        raise ValueError("the range of the bins ends before it begins")
     low, high = np.where(low == high, low - 0.5, low), np.where(low == high, high + 0.5, high)
     places = np.arange(bins + 1)
     return np.where(places == bins, high, low + places * ((high - low) / bins))
+
+
+@library_function()
+def _span_of(x):
+    """The smallest and the largest element; from 0 to 1 of nothing."""
+    if x.shape[0] == 0:
+        return np.zeros((), dtype=x.dtype), np.ones((), dtype=x.dtype)
+    return np.min(x), np.max(x)
 
 
 @library_function()

@@ -76,9 +76,10 @@ def _places(
             place = np.floor(place) / 2.0 + np.ceil(place) / 2.0
         else:
             assert method == "linear", f"np.quantile has no method {method!r}"
-    place = np.clip(place + 0.0, 0, last + 0.0)
-    low = np.floor(place)
-    return low.astype(np.int32), np.ceil(place).astype(np.int32), place - low
+    inside = np.clip(place + 0.0, 0, last + 0.0)
+    low = np.floor(inside)
+    high = np.where(place < 0, low, np.minimum(low + 1, last + 0.0))
+    return low.astype(np.int32), high.astype(np.int32), inside - low
 
 
 @library_function()
@@ -91,9 +92,10 @@ def _is_of_elements(
 
 @library_function()
 def _point_between(below, above, way):
-    """The value that is so far on the way from one to the other, computed from the nearer one, as NumPy does."""
+    """The value that is so far on the way from one to the other, computed from the nearer one, as NumPy does: NaN where
+    one of them is infinite, unless the other one is, too, and the way is between them."""
     step = above - below
-    return np.where(below == above, below, np.where(way < 0.5, below + step * way, above - step * (1.0 - way)))
+    return np.where(way < 0.5, below + step * way, above - step * (1.0 - way))
 
 
 @library_function()
@@ -226,7 +228,15 @@ def nanmedian(
 ):
     """The median of the elements that are numbers; NaN where none is."""
     assert out is None, "values never change: assign the result"
-    return np.nanquantile(np.asarray(a) + 0.0, 0.5, axis=axis, keepdims=keepdims)
+    x = np.asarray(a) + 0.0
+    rows = np.sort(rows_along(x, axis), axis=-1)
+    if rows.shape[-1] == 0:
+        return np.nanquantile(x, 0.5, axis=axis, keepdims=keepdims)
+    count = np.sum(np.where(np.isnan(rows), 0, 1), axis=-1, keepdims=True)
+    low = np.take_along_axis(rows, np.maximum(count - 1, 0) // 2, axis=-1)
+    middle = low / 2 + np.take_along_axis(rows, np.minimum(count // 2, rows.shape[-1] - 1), axis=-1) / 2
+    found = np.where(count > 0, middle, math.nan)[..., 0]
+    return with_kept_axes(found, x, axis) if keepdims else found
 
 
 @library_function(np.median)
