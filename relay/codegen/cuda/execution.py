@@ -253,7 +253,7 @@ class Frame:
     ) -> bool:
         """Start a product by a library; False if its own kernels are to compute it."""
         run = self.run
-        sizes = self.size(product.rows), self.size(product.columns), self.size(product.terms)
+        sizes = tuple(map(self.size, product.sizes))
         library = run.gpu.cublas if product.pays(*sizes) else None
         plan = None if library is None else library.plan(product, sizes)
         if library is None or plan is None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from agreement import assert_agree
 from gpu.emulation import COMPILER, EmulatedDriver, emulation
-from gpu.stand_in_cublas import StandIn
+from gpu.stand_in_cublas import NOT_SUPPORTED, StandIn
 
 import relay
 from relay.codegen.cuda.driver import use_toolchain
@@ -79,6 +79,66 @@ def test_forms(form: str) -> None:
     (made,) = library.multiplications
     assert (made.epilogue, made.scale, made.kept) == expected and made.workspace == 4096
     assert not driver.launched  # nothing else is left to compute
+
+
+STACK, ROWS_OF_STACK, SIDE = 8, 128, 128
+
+Q, K, M = normal(2, 4, ROWS_OF_STACK, SIDE), normal(2, 4, SIDE, 192), normal(SIDE, 192)
+
+BATCHES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], tuple[str, tuple[int, ...]]]] = {
+    "both": (lambda q, k: q @ k, (Q, K), ("", (SIDE * 192, ROWS_OF_STACK * SIDE))),
+    "scores": (
+        lambda q, k: q @ k.transpose(0, 1, 3, 2) * 0.25,
+        (Q, K.swapaxes(-1, -2).copy()),
+        ("", (SIDE * 192, ROWS_OF_STACK * SIDE)),
+    ),
+    "left": (lambda m, k: m @ k, (Q[0, 0].copy(), K), ("", (SIDE * 192, 0))),
+    "left of extent 1": (lambda m, k: m @ k, (Q[:1, :1].copy(), K), ("", (SIDE * 192, 0))),
+    "turned": (lambda q, m: q.transpose(0, 1, 3, 2) @ m, (Q, M), ("", (0, ROWS_OF_STACK * SIDE))),
+    "layer": (
+        lambda q, k, b: relay.relu(q @ k + b),
+        (Q, K, normal(192)),
+        ("relu bias", (SIDE * 192, ROWS_OF_STACK * SIDE)),
+    ),
+    "addend": (
+        lambda q, k, c: c + q @ k,
+        (Q, K, normal(2, 4, ROWS_OF_STACK, 192)),
+        ("", (SIDE * 192, ROWS_OF_STACK * SIDE)),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", BATCHES)
+def test_batches(form: str) -> None:
+    """Products of a batch are one call, in which one factor may be the same for all of them."""
+    function, arguments, (epilogue, strides) = BATCHES[form]
+    library, driver = computed(relay.relay(function), *arguments)
+    (made,) = library.multiplications
+    result = ROWS_OF_STACK * 192
+    assert (made.epilogue, made.batch, made.strides) == (epilogue, STACK, (*strides, result, result))
+    assert not driver.launched
+
+
+def test_batches_of_other_forms() -> None:
+    """One shared factor that lies row by row makes one product; factors that are each repeated have our own kernels,
+    as have small products."""
+    library, _ = computed(relay.relay(lambda q, m: q @ m), Q, M)
+    assert [made.batch for made in library.multiplications] == [1]
+    outer = relay.relay(lambda q, k: q @ k)
+    assert not computed(outer, Q[:, :1].copy(), K[:1].copy())[0].multiplications
+    assert not computed(outer, Q[..., :32, :].copy(), K)[0].multiplications
+    assert not computed(outer, Q[0, :1].copy(), K[0, :1].copy())[0].multiplications
+
+
+def test_gradients_of_batches() -> None:
+    loss = relay.relay(lambda q, k: ((q @ k) ** 2).sum())
+    library, _ = computed(relay.grad(loss, argnums=(0, 1)), Q, K, rtol=1e-4)
+    assert [made.batch for made in library.multiplications] == [STACK] * 2  # that of the value is squared at once
+
+
+def test_batches_of_any_size() -> None:
+    library, _ = computed(relay.relay(lambda q, k: q @ k, dynamic=True), Q, K)
+    assert [made.batch for made in library.multiplications] == [STACK]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
@@ -159,6 +219,20 @@ def test_what_the_library_refuses() -> None:
     library = SimpleNamespace(cublasLtCreate=lambda place: 1)
     with pytest.raises(InternalError, match="cuBLASLt gives status 1 to cublasLtCreate"):
         cublaslt.CublasLt(library)
+
+
+@pytest.mark.skipif(cublaslt.installed_library() is None, reason="cuBLASLt is not installed")
+def test_descriptors_in_the_library_itself() -> None:
+    """It takes them without a GPU, where it is installed; only what chooses an algorithm needs one."""
+    found = cublaslt.installed_library()
+    refusals = {"cublasLtCreate": 0, "cublasLtMatmulAlgoGetHeuristic": NOT_SUPPORTED}
+
+    class WithoutGpu:
+        def __getattr__(self, name: str) -> Any:
+            return (lambda *_: refusals[name]) if name in refusals else getattr(found, name)
+
+    product = LibraryProduct("float16", 0, 1, False, True, 0, 0, 0, right_shared=True, bias=2, relu=True)
+    assert cublaslt.CublasLt(WithoutGpu()).plan(product, (256, 192, 128, 8)) is None
 
 
 def test_sizes_that_pay() -> None:

@@ -19,6 +19,9 @@ _DTYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: ml_dtypes.bfloat16}
 _OPERATION = {3: ctypes.c_int32, 4: ctypes.c_int32, 7: ctypes.c_uint32, 8: ctypes.c_void_p}
 """The attributes of operations, and their types."""
 
+_LAYOUT = {5: ctypes.c_int32, 6: ctypes.c_int64}
+"""The attributes of layouts: the number of matrices, and the elements from one to the next."""
+
 _PREFERENCE = {1: ctypes.c_size_t, **dict.fromkeys((5, 6, 7, 8), ctypes.c_uint32)}
 
 EPILOGUES = {1: "", 2: "relu", 4: "bias", 6: "relu bias"}
@@ -41,16 +44,27 @@ class Layout:
     rows: int
     columns: int
     leading: int
+    attributes: dict[int, Any] = attrs.field(factory=dict)
+
+    @property
+    def batch(self) -> int:
+        return int(self.attributes.get(5, 1))
+
+    @property
+    def stride(self) -> int:
+        return int(self.attributes.get(6, 0))
 
 
 @attrs.define(eq=False)
 class Multiplication:
-    """A product that was started: its epilogue, and its factors."""
+    """A product that was started: its epilogue, its factors, and the elements between the matrices of a batch."""
 
     epilogue: str
     scale: float
     kept: float
     workspace: int
+    batch: int = 1
+    strides: tuple[int, ...] = ()
 
 
 class StandIn:
@@ -83,6 +97,9 @@ class StandIn:
         types = [type(part) for part in (rows, columns, leading)]
         assert types == [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64] and leading.value >= rows.value > 0
         return self._create(place, Layout(dtype.value, rows.value, columns.value, leading.value))
+
+    def cublasLtMatrixLayoutSetAttribute(self, layout: Any, attribute: Any, value: Any, size: Any) -> int:
+        return self._set(self._made[layout.value].attributes, _LAYOUT, attribute, value, size)
 
     def cublasLtMatmulPreferenceCreate(self, place: Any) -> int:
         return self._create(place, {})
@@ -119,7 +136,9 @@ class StandIn:
 
     def _sizes(self, operation: Operation, a: Layout, b: Layout, c: Layout, d: Layout) -> tuple[int, int, int]:
         """The sizes that the descriptors agree on."""
-        assert len({layout.dtype for layout in (a, b, c, d)}) == 1
+        assert len({(layout.dtype, layout.batch) for layout in (a, b, c, d)}) == 1
+        assert all(x.stride in (0, x.rows * x.columns) for x in (a, b)) and c.stride == d.stride
+        assert d.batch == 1 or d.stride == d.rows * d.columns
         assert (operation.compute == 70) == (a.dtype == 1)
         turned_a, turned_b = operation.attributes[3], operation.attributes[4]
         rows, terms = (a.columns, a.rows) if turned_a else (a.rows, a.columns)
@@ -144,8 +163,8 @@ class StandIn:
             self.driver._memory(workspace.value, self.workspace)
         assert all(address % 16 == 0 for address in (*addresses, bias or 0))
 
-        def multiply() -> None:
-            left, right, old, new = map(self._matrix, addresses, layouts)
+        def multiply(number: int) -> None:
+            left, right, old, new = (self._matrix(x, y, number) for x, y in zip(addresses, layouts, strict=True))
             wide = np.float64
             factor_a = left.astype(wide).T if described.attributes[3] else left.astype(wide)
             factor_b = right.astype(wide).T if described.attributes[4] else right.astype(wide)
@@ -154,14 +173,21 @@ class StandIn:
                 made = made + self._vector(bias, rows, layouts[3].dtype)[:, None].astype(wide)
             new[...] = (np.maximum(made, 0) if "relu" in epilogue else made).astype(new.dtype)
 
-        self.multiplications.append(Multiplication(epilogue, *factors, workspace_bytes.value))
-        self.driver._do(stream.value, multiply)
+        def multiply_all() -> None:
+            for number in range(layouts[3].batch):
+                multiply(number)
+
+        strides = tuple(layout.stride for layout in layouts) if layouts[3].batch > 1 else ()
+        made = Multiplication(epilogue, *factors, workspace_bytes.value, layouts[3].batch, strides)
+        self.multiplications.append(made)
+        self.driver._do(stream.value, multiply_all)
         return 0
 
     def _vector(self, address: int, count: int, dtype: int) -> np.ndarray:
         kind = np.dtype(_DTYPES[dtype])
         return self.driver._memory(address, count * kind.itemsize).view(kind)
 
-    def _matrix(self, address: int, layout: Layout) -> np.ndarray:
-        elements = self._vector(address, layout.leading * layout.columns, layout.dtype)
+    def _matrix(self, address: int, layout: Layout, number: int) -> np.ndarray:
+        start = address + number * layout.stride * np.dtype(_DTYPES[layout.dtype]).itemsize
+        elements = self._vector(start, layout.leading * layout.columns, layout.dtype)
         return elements.reshape(layout.columns, layout.leading)[:, : layout.rows].T

@@ -27,6 +27,8 @@ _COMPUTE_FLOAT32, _COMPUTE_FLOAT64 = 68, 70  # cublasComputeType_t, of which non
 
 _TRANSPOSE_A, _TRANSPOSE_B, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8  # cublasLtMatmulDescAttributes_t
 
+_BATCH_COUNT, _BATCH_STRIDE = 5, 6  # cublasLtMatrixLayoutAttribute_t
+
 _DEFAULT, _RELU, _BIAS = 1, 2, 4  # cublasLtEpilogue_t: RELU_BIAS is both
 
 _MOST_WORKSPACE, _ALIGNMENT_OF_A = 1, 5  # cublasLtMatmulPreferenceAttributes_t: those of B, C and D follow
@@ -92,11 +94,14 @@ class CublasLt:
         self._handle = self._create("cublasLtCreate")
         self._plans: dict[object, Plan | None] = {}
 
-    def plan(self, product: LibraryProduct, sizes: tuple[int, int, int]) -> Plan | None:
-        """The plan of a product of (rows, columns, terms); None if the library has no algorithm for it."""
-        key = attrs.evolve(product, rows=0, columns=0, terms=0), sizes
+    def plan(self, product: LibraryProduct, sizes: tuple[int, ...]) -> Plan | None:
+        """The plan of a product of (rows, columns, terms, products of a batch); None if the library has no algorithm
+        for it."""
+        rows, columns, terms, batch = sizes
+        of_sizes = attrs.evolve(product, rows=rows, columns=columns, terms=terms, batch=batch)
+        key = attrs.astuple(of_sizes)
         if key not in self._plans:
-            self._plans[key] = self._new_plan(product, *sizes)
+            self._plans[key] = self._new_plan(of_sizes, rows, columns, terms, batch)
         return self._plans[key]
 
     def launch(
@@ -124,7 +129,7 @@ class CublasLt:
             ctypes.c_void_p(stream),
         )
 
-    def _new_plan(self, product: LibraryProduct, rows: int, columns: int, terms: int) -> Plan | None:
+    def _new_plan(self, product: LibraryProduct, rows: int, columns: int, terms: int, batch: int) -> Plan | None:
         dtype, is_double = _DTYPES[product.dtype], product.dtype == "float64"
         compute, scale = (_COMPUTE_FLOAT64, _FLOAT64) if is_double else (_COMPUTE_FLOAT32, _FLOAT32)
         operation = self._create("cublasLtMatmulDescCreate", ctypes.c_int(compute), ctypes.c_int(scale))
@@ -137,8 +142,9 @@ class CublasLt:
             self._set("cublasLtMatmulDescSetAttribute", operation, _BIAS_POINTER, ctypes.c_void_p(ALIGNMENT))
         right = (terms, columns) if product.right_transposed else (columns, terms)
         left = (rows, terms) if product.left_transposed else (terms, rows)
-        shapes = right, left, (columns, rows), (columns, rows)
-        layouts = tuple(self._layout(dtype, *shape) for shape in shapes)
+        result = columns, rows, batch, False
+        matrices = (*right, batch, product.right_shared), (*left, batch, product.left_shared), result, result
+        layouts = tuple(self._layout(dtype, *matrix) for matrix in matrices)
         preference = self._create("cublasLtMatmulPreferenceCreate")
         most = ctypes.c_size_t(WORKSPACE_BYTES)
         self._set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, most)
@@ -154,10 +160,15 @@ class CublasLt:
             return None
         return Plan(product, operation, layouts, heuristic)
 
-    def _layout(self, dtype: int, rows: int, columns: int) -> ctypes.c_void_p:
-        """A matrix that lies column by column."""
+    def _layout(self, dtype: int, rows: int, columns: int, batch: int, shared: bool) -> ctypes.c_void_p:
+        """Matrices that lie column by column, one after another, or one that is `shared` by the whole batch."""
         sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows)
-        return self._create("cublasLtMatrixLayoutCreate", ctypes.c_int(dtype), *sizes)
+        layout = self._create("cublasLtMatrixLayoutCreate", ctypes.c_int(dtype), *sizes)
+        if batch > 1:
+            self._set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_COUNT, ctypes.c_int32(batch))
+            stride = ctypes.c_int64(0 if shared else rows * columns)
+            self._set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_STRIDE, stride)
+        return layout
 
     def _create(self, name: str, *arguments: Any) -> ctypes.c_void_p:
         made = ctypes.c_void_p()

@@ -3,13 +3,15 @@
     y = f(scale * left @ right + addend + bias)
 
 Here left and right may be transposed, left may have several axes of rows, bias goes along the columns, and f is nothing
-or relu. Groups with anything else
-have kernels of their own, which fuse all of it. Nothing here needs TVM or the library.
+or relu. Both factors may have leading axes, of batches, which one of them may lack: it is the same for all products of
+the batch. Groups with anything else have kernels of their own, which fuse all of it. Nothing here needs TVM or the
+library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
@@ -17,9 +19,10 @@ from relay.ir.dims import Dim, product
 from relay.ir.expr import Atom, Constant, OpCall, Var
 from relay.ir.types import BaseType, TensorType
 from relay.transform.fusion.fusion_groups import FusionGroup
+from relay.typecheck.relations import permutation
 
 LEAST_OPERATIONS = 1 << 24
-"""Multiplications from which a library is faster than the group's own kernels, which start as one."""
+"""Multiplications of a whole batch from which a library is faster than the group's own kernels, which start as one."""
 
 LEAST_SIZE = 64
 """Rows, columns and terms, each: a library's tiles would be empty for less."""
@@ -27,8 +30,9 @@ LEAST_SIZE = 64
 
 @attrs.frozen
 class LibraryProduct:
-    """A product of `rows` x `terms` by `terms` x `columns`, in one dtype, added up in float32 or float64. The operands
-    are positions among the group's; `scale` is a factor of the product, before anything is added."""
+    """`batch` products of `rows` x `terms` by `terms` x `columns`, in one dtype, added up in float32 or float64. The
+    operands are positions among the group's; a factor of which there is one for the whole batch is `shared`. `scale` is
+    a factor of the product, before anything is added."""
 
     dtype: str
     left: int
@@ -38,14 +42,22 @@ class LibraryProduct:
     rows: Dim
     columns: Dim
     terms: Dim
+    batch: Dim = 1
+    left_shared: bool = False
+    right_shared: bool = False
     scale: float = 1.0
     bias: int | None = None
     addend: int | None = None
     relu: bool = False
 
-    def pays(self, rows: int, columns: int, terms: int) -> bool:
+    @property
+    def sizes(self) -> tuple[Dim, Dim, Dim, Dim]:
+        """Rows, columns, terms, and products of the batch."""
+        return self.rows, self.columns, self.terms, self.batch
+
+    def pays(self, rows: int, columns: int, terms: int, batch: int = 1) -> bool:
         """True if a library is faster for a product of these sizes."""
-        return min(rows, columns, terms) >= LEAST_SIZE and rows * columns * terms >= LEAST_OPERATIONS
+        return min(rows, columns, terms) >= LEAST_SIZE and rows * columns * terms * batch >= LEAST_OPERATIONS
 
 
 def library_product(group: FusionGroup, operands: Sequence[Atom]) -> LibraryProduct | None:
@@ -72,8 +84,8 @@ def library_product(group: FusionGroup, operands: Sequence[Atom]) -> LibraryProd
         found, last = made, target
     if found is None:
         return None
-    sizes = [size for size in (found.rows, found.columns, found.terms) if isinstance(size, int)]
-    return None if len(sizes) == 3 and not found.pays(*sizes) else found
+    sizes = [size for size in found.sizes if isinstance(size, int)]
+    return None if len(sizes) == len(found.sizes) and not found.pays(*sizes) else found
 
 
 def _type(atom: Atom) -> TensorType:
@@ -93,7 +105,10 @@ def _view(call: OpCall, target: Var, views: dict[Var, tuple[Atom, bool]]) -> tup
     operand = call.arguments[0]
     seen, turned = views.get(operand, (operand, False)) if isinstance(operand, Var) else (operand, False)
     if call.operator == "transpose":
-        return (seen, not turned) if _rank(target) == 2 else None
+        rank = _rank(target)
+        axes: Any = call.attributes.get("axes")
+        swapped = rank >= 2 and permutation(axes, rank) == (*range(rank - 2), rank - 1, rank - 2)
+        return (seen, not turned) if swapped else None
     return None if turned else (seen, False)
 
 
@@ -111,13 +126,24 @@ def _product(
     )
     if any(atom not in places or _type(atom).base != base for atom in (left, right)):
         return None
-    if _rank(second) != 2 or _rank(first) < 2 or (turned and _rank(first) != 2):
+    if _rank(first) < 2 or _rank(second) < 2:
         return None
     right_turned = other != (call.operator == "dense")  # dense multiplies by the transposed factor
-    *leading, columns = _type(target).shape
-    rows = product(leading)  # all axes but the last are one to the library
-    terms = _type(first).shape[-1]
-    return LibraryProduct(base.name, places[left], places[right], turned, right_turned, rows, columns, terms)
+    *leading, rows, columns = _type(target).shape
+    one_right, one_left = (set(_type(factor).shape[:-2]) <= {1} for factor in (second, first))
+    made = LibraryProduct(
+        *(base.name, places[left], places[right], turned, right_turned),
+        *(rows, columns, _type(first).shape[-1], product(leading)),
+    )
+    if made.batch == 1:
+        return made
+    if one_right and not turned:  # all axes but the last are one to the library
+        return attrs.evolve(made, rows=product([*leading, rows]), batch=1)
+    whole = tuple(leading)
+    shared = tuple(_type(factor).shape[:-2] != whole for factor in (first, second))
+    if (shared[0] and not one_left) or (shared[1] and not one_right):  # each factor is repeated along other axes
+        return None
+    return attrs.evolve(made, left_shared=shared[0], right_shared=shared[1])
 
 
 def _with_call(found: LibraryProduct, call: OpCall, last: Var, places: dict[Atom, int]) -> LibraryProduct | None:
