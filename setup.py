@@ -11,6 +11,7 @@ MYPY = ["mypy>=2"]
 DEBUG = ["prompt_toolkit"]  # the terminal of `relay debug`
 CUDA = ["cuda-bindings>=13", "nvidia-cuda-nvrtc>=13"]  # the driver's interface, and the compiler of kernels
 CUBLAS = ["nvidia-cublas>=13"]  # large products on GPUs; 500 MB, without which Relay's own kernels compute them
+CUDNN = ["nvidia-cudnn-cu13>=9"]  # large convolutions on GPUs; 500 MB, without which Relay's own kernels compute them
 LSP = ["pygls>=2"]  # `relay lsp`
 TESTING = ["hypothesis"]  # random arguments, `relay.testing.check`
 TEST = ["pytest", "pytest-xdist", "ipython", "ruff", "import-linter", "setuptools"]
@@ -61,7 +62,7 @@ setup(
         "mypy": MYPY,
         "debug": DEBUG,
         "lsp": LSP,
-        "cuda": [*CUDA, *CUBLAS],
+        "cuda": [*CUDA, *CUBLAS, *CUDNN],
         "testing": TESTING,
         "examples": EXAMPLES,
         "test": [*TEST, *TESTING, *DEBUG, *LSP, *MYPY, *EXAMPLES],

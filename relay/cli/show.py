@@ -12,6 +12,8 @@ from relay.cli.page import Stage, to_html
 from relay.cli.refusal import Refusal
 from relay.codegen.cuda import target as cuda
 from relay.codegen.cuda.host_program import HostProgram
+from relay.codegen.cuda.launches import GroupKernels
+from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature, at_stage, check_target, lowering
 from relay.compilation.texts import general_text
 from relay.errors import Span
@@ -179,9 +181,23 @@ def _gpu_kernels_text(program: HostProgram) -> str:
         for launch in group.launches:
             lines.append(f"  {launch.name}: {launch.blocks} blocks of {launch.threads} threads")
             lines.append(f"  {launch.rule}: {launch.subject}, {launch.reason}")
-        if group.product is not None:
-            lines.append("  or cuBLASLt, where it is installed and the product is large enough")
+        lines += _library_text(group)
     return "\n".join(lines) or "# no kernels: the program computes with numbers only"
+
+
+def _library_text(group: GroupKernels) -> list[str]:
+    """The library that may compute a group in place of its kernels, or the reason for which none does."""
+    library = group.library
+    if library is None:
+        return []
+    if isinstance(library, str):
+        return [f"  not cuDNN: {library}"]
+    if isinstance(library, LibraryProduct):
+        return ["  or cuBLASLt, where it is installed and the product is large enough"]
+    text = f"with channels {'last' if library.channels_last else 'first'}"
+    copied = [copy.launches[0].name for copy in group.copies if copy is not None]
+    copies = f", with the copies {', '.join(copied)}" if copied else ""
+    return [f"  or cuDNN, where it is installed and the convolution is large enough: {text}{copies}"]
 
 
 def _schedules_text(core: Module, threads: int) -> str:

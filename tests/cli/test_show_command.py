@@ -56,6 +56,31 @@ def test_show_kernels_for_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "has the stages typed, core, optimized, fused, kernels and cuda, found tir" in capsys.readouterr().err
 
 
+def test_show_the_library_of_convolutions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "layer.py"
+    path.write_text(CONVOLUTION, encoding="utf-8")
+
+    def shown(weight: str) -> str:
+        types = f"Tensor[float32, (8, 32, 32, 64)], Tensor[float32, ({weight})]"
+        command = ["show", f"{path}:layer", "--target", "cuda", "--stage", "kernels", "--types", types]
+        assert main(command) == 0
+        return capsys.readouterr().out
+
+    assert "or cuDNN, where it is installed and the convolution is large enough: with channels last, " in shown(
+        "3, 3, 64, 64"
+    )
+    assert "not cuDNN: as a product it has fewer than 32 rows, columns or terms" in shown("3, 3, 64, 8")
+
+
+CONVOLUTION = """
+import relay
+
+@relay.relay
+def layer(x, w):
+    return relay.conv2d(x, w, layout="NHWC")
+"""
+
+
 LAYER = """
 import relay
 

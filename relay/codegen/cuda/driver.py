@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from relay.codegen.cuda.compiler import INSTALL, MachineCode, compiler_version, machine_code
-from relay.codegen.cuda.libraries.cublaslt import MISSING, CublasLt, installed_library
+from relay.codegen.cuda.libraries import cublaslt, cudnn
 from relay.codegen.cuda.memory import CHUNK, Arena, Memory
 from relay.codegen.cuda.target import Architecture
 from relay.errors import CompileError, ExecutionError, InternalError, RelayWarning, Span
@@ -33,14 +33,16 @@ SET_DEPENDENCIES = 1
 class Toolchain:
     """The way to GPUs: `driver()` gives the driver's interface, and raises CompileError where there is none;
     `compile(source, architecture)` makes machine code. `chunk`: the least bytes that the arena takes at once.
-    `version()`: the compiler's, by which programs on disk are told apart; without it none are kept. `cublas()`: the
-    library cuBLASLt, None where it is not installed; without it all products have kernels of their own."""
+    `version()`: the compiler's, by which programs on disk are told apart; without it none are kept. `cublas()` and
+    `cudnn()`: the libraries cuBLASLt and cuDNN, None where they are not installed; without them all products and
+    convolutions have kernels of their own."""
 
     driver: Callable[[], Any]
     compile: Callable[[str, Architecture], MachineCode]
     chunk: int = CHUNK
     version: Callable[[], str] | None = None
     cublas: Callable[[], Any] | None = None
+    cudnn: Callable[[], Any] | None = None
 
 
 def _installed_driver() -> Any:
@@ -57,9 +59,10 @@ NVIDIA = Toolchain(
     _installed_driver,
     lambda source, architecture: machine_code(source, architecture),
     version=compiler_version,
-    cublas=installed_library,
+    cublas=cublaslt.installed_library,
+    cudnn=cudnn.installed_library,
 )
-"""The installed driver, and NVRTC."""
+"""The installed driver, NVRTC, and libraries."""
 
 _chosen = [NVIDIA]
 _gpus: dict[Toolchain, Gpu] = {}
@@ -137,7 +140,7 @@ class Gpu:
         self._uploads = self.call("cuStreamCreate", int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.arena = Arena(self.take, self.wait, toolchain.chunk)
         self._bodies: list[Any] = []  # streams that bodies of conditional nodes are captured in
-        self._find_cublas = toolchain.cublas
+        self._toolchain = toolchain
         self.capturing = False
         """True if what is started becomes part of a graph, and does not run yet."""
         self.launches = 0
@@ -240,15 +243,16 @@ class Gpu:
             done()
 
     @functools.cached_property
-    def cublas(self) -> CublasLt | None:
+    def cublas(self) -> cublaslt.CublasLt | None:
         """The library for large products. Warns if it is not installed, once."""
-        if self._find_cublas is None:
-            return None
-        library = self._find_cublas()
-        if library is None:
-            warnings.warn(MISSING, RelayWarning, stacklevel=2)
-            return None
-        return CublasLt(library)
+        found = _found_library(self._toolchain.cublas, cublaslt.MISSING)
+        return None if found is None else cublaslt.CublasLt(found)
+
+    @functools.cached_property
+    def cudnn(self) -> cudnn.Cudnn | None:
+        """The library for large convolutions. Warns if it is not installed, once."""
+        found = _found_library(self._toolchain.cudnn, cudnn.MISSING)
+        return None if found is None else cudnn.Cudnn(found)
 
     def timing_event(self) -> Any:
         """An event of the driver at this place in the stream, which tells when it was reached."""
@@ -314,6 +318,16 @@ class Gpu:
         self.call("cuEventRecord", event, self.stream)
         self.call("cuStreamWaitEvent", self.driver.CUstream(stream), event, 0)
         self.call("cuEventDestroy", event)
+
+
+def _found_library(find: Callable[[], Any] | None, missing: str) -> Any:
+    """A library of the toolchain; None, with a warning, if it is not installed."""
+    if find is None:
+        return None
+    library = find()
+    if library is None:
+        warnings.warn(missing, RelayWarning, stacklevel=4)
+    return library
 
 
 @attrs.frozen(eq=False)

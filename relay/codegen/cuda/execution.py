@@ -19,8 +19,7 @@ from relay.codegen.cuda.conditions import NotRepeatable, OpenLoop, choose, repea
 from relay.codegen.cuda.driver import Gpu, LoadedKernels
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels
-from relay.codegen.cuda.libraries import cublaslt
-from relay.codegen.cuda.libraries.products import LibraryProduct
+from relay.codegen.cuda.libraries.calls import run_by_library
 from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack
 from relay.errors import ExecutionError, InternalError, Span
 from relay.errors.raised import failure
@@ -228,9 +227,17 @@ class Frame:
             environment[group.outputs[0]] = made
             return
         results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in group.results]
-        if group.product is not None and self._library_product(group, group.product, operands, results):
-            environment.update(zip(group.outputs, results, strict=True))
-            return
+        if not run_by_library(self, group, operands, results):
+            self.compute(group, operands, results)
+        environment.update(zip(group.outputs, results, strict=True))
+
+    def compute(
+        self, group: GroupKernels, operands: Sequence[DeviceTensor], results: Sequence[DeviceTensor] | None = None
+    ) -> Sequence[DeviceTensor]:
+        """Start the kernels of a group; its results, in new memory if none is given."""
+        run = self.run
+        if results is None:
+            results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in group.results]
         numbers = [self.sizes[dim] for dim in group.sizes]
         general = dict(zip(GENERAL, numbers, strict=False))
         temporaries = [
@@ -246,22 +253,7 @@ class Frame:
                 run.gpu.launch(
                     launch.name, run.kernels.functions[launch.name], blocks, launch.threads, words, group.lines
                 )
-        environment.update(zip(group.outputs, results, strict=True))
-
-    def _library_product(
-        self, group: GroupKernels, product: LibraryProduct, operands: list[DeviceTensor], results: list[DeviceTensor]
-    ) -> bool:
-        """Start a product by a library; False if its own kernels are to compute it."""
-        run = self.run
-        sizes = tuple(map(self.size, product.sizes))
-        library = run.gpu.cublas if product.pays(*sizes) else None
-        plan = None if library is None else library.plan(product, sizes)
-        if library is None or plan is None:
-            return False
-        addresses = [operand.memory.address for operand in operands]
-        with run.gpu.launching(cublaslt.NAME, group.lines):
-            library.launch(plan, addresses, results[0].memory.address, int(run.gpu.stream), run.allocate)
-        return True
+        return results
 
     def _on_host(self, group: GroupKernels, given: Sequence[np.ndarray]) -> bool:
         """Compute a group of few integers on the host, where its operands are; False if that is not what it is of."""

@@ -55,7 +55,7 @@ def host_program(module: Module) -> HostProgram:
         found = host_blocks(module, groups)
         functions = [function.body for function in module.functions.values() if isinstance(function, Function)]
         found = with_regions(found, plans, functions)
-    launches = {n.name: n for b in found.values() for group in b.launched for n in group.launches}
+    launches = {n.name: n for b in found.values() for group in b.launched for n in group.all_launches}
     return HostProgram(module, found, tuple(launches.values()))
 
 

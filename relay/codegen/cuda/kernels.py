@@ -14,7 +14,8 @@ from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls, is_view
-from relay.codegen.cuda.libraries.products import library_product
+from relay.codegen.cuda.libraries.convolutions import LibraryConvolution, Order, library_convolution
+from relay.codegen.cuda.libraries.products import LibraryProduct, library_product
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention import attention
 from relay.codegen.cuda.rules.blocks import Blocks, Fused
@@ -30,8 +31,8 @@ from relay.codegen.tvm import tir
 from relay.codegen.tvm.tir import Statement, tirx
 from relay.errors import CompileError, InternalError, refusals_of
 from relay.ir.dims import Dim, TypeId, multiply, product
-from relay.ir.expr import Atom, Constant, OpCall, Var
-from relay.ir.types import BaseType, TensorType
+from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
+from relay.ir.types import BaseType, Shape, TensorType
 from relay.ops.tir.tvm_modules import without_vectors
 from relay.transform.fusion.fusion_groups import FusionGroup
 
@@ -97,6 +98,9 @@ class DeviceKernels:
         self, made: GroupKernels, group: FusionGroup, operands: tuple[Atom, ...], sizes: tuple[TypeId, ...]
     ) -> GroupKernels:
         """The same kernels for a group that is like the one that they were made for."""
+        library: LibraryProduct | LibraryConvolution | str | None = library_product(group, operands)
+        if library is None:
+            library = library_convolution(group, operands)
         return attrs.evolve(
             made,
             operands=operands,
@@ -105,9 +109,33 @@ class DeviceKernels:
             sizes=sizes,
             calls=host_calls(group),
             lines=tuple(call.span for call in _calls(group) if call.span is not None),
-            product=library_product(group, operands),
+            library=library,
+            copies=self._copies(library) if isinstance(library, LibraryConvolution) else (),
             is_view=is_view(group, operands),
         )
+
+    def _copies(self, convolution: LibraryConvolution) -> tuple[GroupKernels | None, ...]:
+        """The kernels that copy tensors from the group's layouts to the library's, and the result back."""
+        given, wanted = convolution.orders, convolution.order
+        *sources, result = convolution.shapes
+        if convolution.addend is None:
+            given = *given[:2], wanted, given[-1]
+        copies = [
+            self._copy(shape, order, wanted, convolution.dtype) for shape, order in zip(sources, given, strict=False)
+        ]
+        return *copies, self._copy(result, wanted, given[-1], convolution.dtype)
+
+    def _copy(self, shape: Shape, given: Order, wanted: Order, dtype: str) -> GroupKernels | None:
+        """The kernel that copies a tensor from one order of its axes to another one; None if they are the same."""
+        if given == wanted:
+            return None
+        source, copy = (
+            Var(name, TensorType(BaseType(dtype), tuple(shape[axis] for axis in order)))
+            for name, order in (("source", given), ("copy", wanted))
+        )
+        axes = tuple(given.index(axis) for axis in wanted)
+        binding = Binding((copy,), OpCall("transpose", (source,), {"axes": axes}))
+        return self.group(FusionGroup((binding,), (copy,)))
 
 
 def _calls(group: FusionGroup) -> list[OpCall]:

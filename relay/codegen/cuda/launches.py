@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from relay.codegen.cuda.libraries.convolutions import LibraryConvolution
 from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.errors import Span
 from relay.ir.dims import Dim, DimExpr, Kind, TypeId, product
@@ -41,9 +42,10 @@ class Launch:
 class GroupKernels:
     """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
-    the host may compute them where it has all operands. `lines`: where the program has the operators. `product`: what a
-    library may compute in place of the launches. `is_view`: the result is the operand in another shape, and shares its
-    memory."""
+    the host may compute them where it has all operands. `lines`: where the program has the operators. `library`: what a
+    library may compute in place of the launches, or why none does; `copies`: the kernels that copy the factors, the
+    addend and the result to and from its layout, each where it is needed. `is_view`: the result is the operand in
+    another shape, and shares its memory."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -53,8 +55,14 @@ class GroupKernels:
     launches: tuple[Launch, ...]
     calls: tuple[tuple[Var, OpCall], ...] | None = None
     lines: tuple[Span, ...] = ()
-    product: LibraryProduct | None = None
+    library: LibraryProduct | LibraryConvolution | str | None = None
+    copies: tuple[GroupKernels | None, ...] = ()
     is_view: bool = False
+
+    @property
+    def all_launches(self) -> list[Launch]:
+        """Its kernels, and those of its copies."""
+        return [*self.launches, *(launch for copy in self.copies if copy is not None for launch in copy.launches)]
 
 
 @attrs.frozen(eq=False)

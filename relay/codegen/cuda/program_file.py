@@ -20,6 +20,7 @@ import attrs
 from relay.codegen.cuda.compiler import MachineCode
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels, HostBlock, Launch, Region
+from relay.codegen.cuda.libraries.convolutions import LibraryConvolution
 from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.codegen.cuda.program import CudaProgram
 from relay.codegen.cuda.target import ARCHITECTURES
@@ -51,6 +52,7 @@ _CLASSES: tuple[type[Any], ...] = (
     Region,
     GroupKernels,
     LibraryProduct,
+    LibraryConvolution,
     Launch,
     Var,
     LoopLabel,
@@ -142,7 +144,8 @@ def _group_without_code(group: GroupKernels) -> GroupKernels:
     """A group without its kernels' TIR. The host computes none of operators that only this process has."""
     own = any(not lookup(call.operator).is_builtin for _, call in group.calls or ())
     launches = tuple(map(_launch_without_code, group.launches))
-    return attrs.evolve(group, launches=launches, calls=None if own else group.calls)
+    copies = tuple(None if copy is None else _group_without_code(copy) for copy in group.copies)
+    return attrs.evolve(group, launches=launches, copies=copies, calls=None if own else group.calls)
 
 
 def _launch_without_code(launch: Launch) -> Launch:

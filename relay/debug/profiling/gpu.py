@@ -12,7 +12,7 @@ from relay.ad.print_erasure import without_prints
 from relay.api.function import RelayFunction
 from relay.calling.results import holds_references
 from relay.codegen.cuda.driver import Gpu, open_gpu
-from relay.codegen.cuda.libraries import cublaslt
+from relay.codegen.cuda.libraries import cublaslt, cudnn
 from relay.compilation.stages import CompiledSignature
 from relay.debug.profiling.units import count, duration
 from relay.errors import CompileError, Span
@@ -148,7 +148,7 @@ def gpu_profile(
         finally:
             gpu.timer = None
     rules = {launch.name: launch.rule for launch in program.host.launches}  # type: ignore[attr-defined]
-    rules[cublaslt.NAME] = "library"
+    rules[cublaslt.NAME] = rules[cudnn.NAME] = "library"
     kernels = [
         GpuKernel(name, rules[name], tuple(sorted(timer.lines[name])), len(times) / runs, sum(times) / runs)
         for name, times in found.items()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_agree
+from gpu import stand_in_cublas, stand_in_cudnn
 from gpu.delays import DelayedDriver
 from gpu.emulation import COMPILER, emulation
-from gpu.stand_in_cublas import StandIn
 
 import relay
 from relay.codegen.cuda.driver import use_toolchain
@@ -23,8 +23,8 @@ X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
 @pytest.fixture
 def driver() -> Iterator[DelayedDriver]:
     made = DelayedDriver()
-    library = StandIn(made)
-    with use_toolchain(emulation(made, cublas=lambda: library)):
+    cublas, cudnn = stand_in_cublas.StandIn(made), stand_in_cudnn.StandIn(made)
+    with use_toolchain(emulation(made, cublas=lambda: cublas, cudnn=lambda: cudnn)):
         yield made
 
 
@@ -83,6 +83,19 @@ def test_libraries(driver: DelayedDriver) -> None:
         return x
 
     calls_agree(layers, [a, a.T.copy()], atol=1e-4)  # of numbers of about 30, in four sums of 256 terms
+
+
+def test_convolutions(driver: DelayedDriver) -> None:
+    """Copies to the library's layout, and back, run in the order of the stream."""
+    x, w = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((1, 64, 24, 24), (64, 64, 3, 3)))
+
+    @relay.relay
+    def layers(x, w):
+        for _ in range(2):
+            x = relay.relu(relay.conv2d(x, w, padding=1) * 0.05)
+        return x
+
+    calls_agree(layers, [x, w], atol=1e-3)
 
 
 def test_memory_of_arguments_is_used_again_in_order(driver: DelayedDriver) -> None:

@@ -336,15 +336,17 @@ def emulation(
     driver: EmulatedDriver | None = None,
     change: Callable[[str], str] = str,
     cublas: Callable[[], Any] | None = None,
+    cudnn: Callable[[], Any] | None = None,
 ) -> Toolchain:
-    """A toolchain without a GPU. `change`: what is done to the text of kernels; `cublas` gives what stands for it."""
+    """A toolchain without a GPU. `change`: what is done to the text of kernels; `cublas` and `cudnn` give what stands
+    for them."""
     made = EmulatedDriver() if driver is None else driver
 
     def compile_(source: str, architecture: Architecture) -> MachineCode:
         text = change(source)
         return MachineCode(text.encode(), {name: Resources(32, 0) for name, _ in _KERNEL.findall(text)})
 
-    return Toolchain(lambda: made, compile_, 1, cublas=cublas)
+    return Toolchain(lambda: made, compile_, 1, cublas=cublas, cudnn=cudnn)
 
 
 @functools.lru_cache(maxsize=64)

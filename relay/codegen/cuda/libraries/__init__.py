@@ -1,1 +1,1 @@
-"""NVIDIA's libraries: large products by cuBLASLt, where it is installed."""
+"""NVIDIA's libraries: large products by cuBLASLt, large convolutions by cuDNN, where they are installed."""

@@ -7,14 +7,13 @@ The numbers are those of NVIDIA's header cublasLt.h.
 from __future__ import annotations
 
 import ctypes
-import importlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from relay.codegen.cuda.compiler import INSTALL
+from relay.codegen.cuda.libraries.installed import open_library
 from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.codegen.cuda.memory import Memory
 from relay.errors import InternalError
@@ -69,21 +68,8 @@ class Plan:
 
 
 def installed_library() -> Any:
-    """The library of NVIDIA's package, or of the system; None if there is none."""
-    for name in (*_packaged_files(), "libcublasLt.so.13"):
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
-
-
-def _packaged_files() -> list[str]:
-    try:
-        nvidia = importlib.import_module("nvidia")
-    except ImportError:
-        return []
-    return [str(f) for place in nvidia.__path__ for f in Path(place).glob("cu13/lib/libcublasLt.so.13")]
+    """The library; None if it is not installed."""
+    return open_library("cu13", "libcublasLt.so.13")
 
 
 class CublasLt:
