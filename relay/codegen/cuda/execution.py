@@ -20,6 +20,7 @@ from relay.codegen.cuda.driver import Gpu, LoadedKernels
 from relay.codegen.cuda.host_program import HostProgram
 from relay.codegen.cuda.launches import GENERAL, GroupKernels
 from relay.codegen.cuda.libraries.calls import run_by_library
+from relay.codegen.cuda.memory import Memory
 from relay.codegen.cuda.tensors import Cell, DataValue, DeviceTensor, HostStack
 from relay.errors import ExecutionError, InternalError, Span
 from relay.errors.raised import failure
@@ -195,10 +196,10 @@ class Frame:
         end = 0  # of a region that has run
         for position, binding in enumerate(block.bindings):
             if position in known.regions:
-                self._launch(known.regions[position].kernels)
+                self._launch(known.regions[position].kernels, ())
                 end = known.regions[position].end
             elif position >= end and position in known.groups:
-                self._launch(known.groups[position])
+                self._launch(known.groups[position], known.last[position])
             if position >= end and not isinstance(binding.value, OpCall):
                 left = yield from self._binding(binding, known.last[position], known.carried.get(position, ()))
                 if left is not None:
@@ -214,19 +215,25 @@ class Frame:
     def size(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
 
-    def _launch(self, group: GroupKernels) -> None:
+    def _launch(self, group: GroupKernels, last: Sequence[Var]) -> None:
         run, environment = self.run, self.environment
         given = [self._atom(atom) for atom in group.operands]
-        if not any(isinstance(value, DeviceTensor) for value in given) and self._on_host(group, given):
+        values = given if group.updated is None else [*given, environment[group.updated]]
+        if not any(isinstance(value, DeviceTensor) for value in values) and self._on_host(group):
             return
+        del values  # references to what may be changed are counted
         operands = [run.device(value) for value in given]
+        del given
         if group.is_view:
             (source,), (type_,) = operands, group.results
             shape = tuple(map(self.size, type_.shape))
             made = DeviceTensor(run.gpu, source.memory, source.dtype, shape, source.owner)
             environment[group.outputs[0]] = made
             return
-        results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in group.results]
+        types = group.results if group.updated is None else group.results[:-1]
+        results = [run.empty(type_.dtype, tuple(map(self.size, type_.shape))) for type_ in types]
+        if group.updated is not None:
+            results.append(self._changeable(group.updated, last, operands))
         if not run_by_library(self, group, operands, results):
             self.compute(group, operands, results)
         environment.update(zip(group.outputs, results, strict=True))
@@ -255,11 +262,28 @@ class Frame:
                 )
         return results
 
-    def _on_host(self, group: GroupKernels, given: Sequence[np.ndarray]) -> bool:
+    def _changeable(self, variable: Var, last: Sequence[Var], operands: Sequence[DeviceTensor]) -> DeviceTensor:
+        """A tensor with the elements of a variable, which may be written: its own memory if nothing but these operands
+        has it."""
+        run = self.run
+        found = [self.environment[variable]]
+        if variable in last:
+            self.environment.pop(variable)
+        alone, alone_memory = _ALONE_TENSOR
+        alone += sum(operand is found[0] for operand in operands)
+        is_own = isinstance(found[0], DeviceTensor) and found[0].owner is None
+        if is_own and _tensor_holders(found, 0) == (alone, alone_memory):
+            return found[0]  # type: ignore[no-any-return]
+        old = run.device(found[0])
+        new = run.empty(old.dtype, old.shape)
+        run.gpu.copy(old.memory, new.memory, old.nbytes)
+        return new
+
+    def _on_host(self, group: GroupKernels) -> bool:
         """Compute a group of few integers on the host, where its operands are; False if that is not what it is of."""
         if group.calls is None:
             return False
-        environment: dict[Atom, np.ndarray] = dict(zip(group.operands, given, strict=True))
+        environment: dict[Atom, np.ndarray] = {variable: self.environment[variable] for variable in group.read}
         with np.errstate(all="ignore"):
             for target, call in group.calls:
                 operands = [atom.value if isinstance(atom, Constant) else environment[atom] for atom in call.arguments]
@@ -463,6 +487,14 @@ def _holders(stacks: Sequence[HostStack], position: int) -> tuple[int, int]:
 
 
 _ALONE = _holders([HostStack([], 0)], 0)
+
+
+def _tensor_holders(tensors: Sequence[DeviceTensor], position: int) -> tuple[int, int]:
+    """The references to a tensor and to its memory."""
+    return sys.getrefcount(tensors[position]), sys.getrefcount(tensors[position].memory)
+
+
+_ALONE_TENSOR = _tensor_holders([DeviceTensor(None, Memory(0, 0), np.dtype(bool), ())], 0)
 
 
 def stays_on_host(value: np.ndarray) -> bool:

@@ -79,7 +79,7 @@ def host_blocks(module: Module, groups: object) -> dict[Block, HostBlock]:
                 if parts:
                     pending += ((part, frozenset(later)) for part in parts)
                 if at in found:
-                    later.update(atom for atom in found[at].operands if isinstance(atom, Var))
+                    later.update(found[at].read)
     return made
 
 
@@ -101,7 +101,7 @@ def _host_block(
     for at, binding in enumerate(block.bindings):
         value = binding.value
         if at in groups:
-            places.update((atom, at) for atom in groups[at].operands if isinstance(atom, Var))
+            places.update((variable, at) for variable in groups[at].read)
         if not isinstance(value, OpCall):
             places.update((atom, at) for atom in operands(value) if isinstance(atom, Var))
         for part in blocks(value):

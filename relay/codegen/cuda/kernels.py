@@ -1,7 +1,8 @@
 """Groups of operator calls as launches of kernels: functions of TIR for one thread, by the rules of `schedules`.
 
-Equal groups share their kernels. All operands and results are in the GPU's memory, also numbers, and nothing is updated
-in place: a group's results are new memory, so a kernel never reads what it writes.
+Equal groups share their kernels. All operands and results are in the GPU's memory, also numbers. A group's results are
+new memory, so that a kernel never reads what it writes; but an update of a part of a tensor, as `x.at[i].set(y)`, is
+the kernel of that part alone, on memory that has the old elements.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import attrs
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls, is_view
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls, is_view, updated_variable
 from relay.codegen.cuda.libraries.convolutions import LibraryConvolution, Order, library_convolution
 from relay.codegen.cuda.libraries.products import LibraryProduct, library_product
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
@@ -77,7 +78,7 @@ class DeviceKernels:
         return self._kernels(group, _Wanted(RECOMPUTATION, products=places))
 
     def _kernels(self, group: FusionGroup, wanted: _Wanted | None) -> GroupKernels | None:
-        operands, sizes, found = signature(group, overwrites=False)
+        operands, sizes, found = signature(group, overwrites=wanted is None and updated_variable(group) is not None)
         name = found if wanted is None else (wanted.key, found)
         if name not in self._known:
             self._known[name] = self._new_kernels(group, operands, sizes, wanted)
@@ -111,6 +112,7 @@ class DeviceKernels:
             lines=tuple(call.span for call in _calls(group) if call.span is not None),
             library=library,
             copies=self._copies(library) if isinstance(library, LibraryConvolution) else (),
+            updated=updated_variable(group),
             is_view=is_view(group, operands),
         )
 
@@ -250,9 +252,10 @@ def _group_kernels(
     wanted: _Wanted | None,
 ) -> GroupKernels | None:
     """The kernels of a group; None if it is not what is wanted."""
+    updates = wanted is None and updated_variable(group) is not None
 
     def build(index: str, wide: bool) -> GroupKernels | None:
-        scheduling = _Scheduling(group, operands, sizes, index, wide, updates=False)
+        scheduling = _Scheduling(group, operands, sizes, index, wide, updates)
         found = scheduling.blocks(group, wanted, one_block=False)
         if found is None:
             return None

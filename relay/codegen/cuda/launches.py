@@ -44,8 +44,9 @@ class GroupKernels:
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
     the host may compute them where it has all operands. `lines`: where the program has the operators. `library`: what a
     library may compute in place of the launches, or why none does; `copies`: the kernels that copy the factors, the
-    addend and the result to and from its layout, each where it is needed. `is_view`: the result is the operand in
-    another shape, and shares its memory."""
+    addend and the result to and from its layout, each where it is needed. `updated`: the variable whose elements the
+    last result has, but for those that the launches write: they find it there, and it is no operand. `is_view`: the
+    result is the operand in another shape, and shares its memory."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -57,7 +58,14 @@ class GroupKernels:
     lines: tuple[Span, ...] = ()
     library: LibraryProduct | LibraryConvolution | str | None = None
     copies: tuple[GroupKernels | None, ...] = ()
+    updated: Var | None = None
     is_view: bool = False
+
+    @property
+    def read(self) -> tuple[Var, ...]:
+        """The variables that it reads."""
+        found = (*self.operands, self.updated)
+        return tuple(atom for atom in found if isinstance(atom, Var))
 
     @property
     def all_launches(self) -> list[Launch]:
@@ -104,6 +112,22 @@ def is_view(group: FusionGroup, operands: Sequence[Atom]) -> bool:
     assert isinstance(call, OpCall)
     kind = lookup(call.operator).indexing.kind
     return len(group.bindings) == len(operands) == len(call.arguments) == 1 and kind is IndexKind.RESHAPE
+
+
+def updated_variable(group: FusionGroup) -> Var | None:
+    """The variable that the last call of a group may write over; None if there is none. Others of its calls may read it
+    if the last one's result is the only one: then they are all computed before, and kept in memory."""
+    calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
+    inner = {binding.targets[0] for binding in group.bindings}
+    *before, last = calls
+    update = lookup(last.operator).memory.in_place
+    if update is None or group.bindings[-1].targets[0] not in group.outputs:
+        return None
+    changed = last.arguments[update.operand]
+    if not isinstance(changed, Var) or changed in inner or last.arguments.count(changed) > 1:
+        return None
+    is_read = any(changed in call.arguments for call in before)
+    return changed if len(group.outputs) == 1 or not is_read else None
 
 
 def host_calls(group: FusionGroup) -> tuple[tuple[Var, OpCall], ...] | None:

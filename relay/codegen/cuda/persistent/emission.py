@@ -15,7 +15,7 @@ from typing import Any
 from tvm_ffi import structural_map
 
 from relay.codegen.cuda.kernels import GroupSteps, group_steps, new_launch
-from relay.codegen.cuda.launches import GroupKernels, HostBlock
+from relay.codegen.cuda.launches import GroupKernels, HostBlock, updated_variable
 from relay.codegen.cuda.rules.blocks import ONE_BLOCK, Blocks, barrier, guarded_statement, thread_buffer
 from relay.codegen.kernels.emission import Decision
 from relay.codegen.kernels.kernels import is_inlined
@@ -42,7 +42,6 @@ from relay.ir.expr import (
     Yield,
 )
 from relay.ir.types import BaseType, TensorType
-from relay.operator import lookup
 from relay.transform.fusion.fusion_groups import FusionGroup
 
 RULE = "persistent"
@@ -248,24 +247,14 @@ class _Region:
 
     def _group(self, group: FusionGroup, dead: Sequence[Var]) -> list[Statement]:
         self.steps += 1
-        last = group.bindings[-1]
         calls = [binding.value for binding in group.bindings if isinstance(binding.value, OpCall)]
         self.lines += [call.span for call in calls if call.span is not None]
-        update = lookup(calls[-1].operator).memory.in_place
-        operand = None if update is None else update.operand
-        changed = None if operand is None else calls[-1].arguments[operand]
-        read = [a for call in calls for n, a in enumerate(call.arguments) if call is not calls[-1] or n != operand]
-        updates = (
-            changed is not None
-            and last.targets[0] in group.outputs
-            and last.targets[0] not in self.results
-            and changed not in read
-            and self._may_change(changed, dead)
-        )
+        changed, result = updated_variable(group), group.bindings[-1].targets[0]
+        updates = changed is not None and result not in self.results and self._may_change(changed, dead)
         made = group_steps(group, updates)
         if updates:
             assert changed is not None
-            self._places[last.targets[0]] = self._place(changed)
+            self._places[result] = self._place(changed)
         for output in group.outputs:
             if output not in self._places:
                 self._new_place(output)

@@ -169,7 +169,7 @@ def _joined(parts: Sequence[_Part | None]) -> _Part | None:
 
 def _group_part(group: FusionGroup, kernels: GroupKernels) -> _Part | None:
     """A group as part of a region; None if it has symbolic sizes."""
-    atoms = [*kernels.operands, *(binding.targets[0] for binding in group.bindings)]
+    atoms = [*kernels.operands, *kernels.read, *(binding.targets[0] for binding in group.bindings)]
     if kernels.sizes or not all(map(_is_tensor, atoms)):
         return None
     count = len(kernels.launches)
