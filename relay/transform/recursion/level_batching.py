@@ -3,7 +3,7 @@
     for t in trees: u = f(t)         where f(x) = match x { Leaf(a) -> a @ w; Node(l, r) -> (f(l) + f(r)) @ w }
 
     rows = schedule(trees)                                   which node is computed when, and where its result is
-    for each group of 16 nodes of one level and constructor:
+    for each group of nodes of one level and constructor:
         for each of them: us[..] = the arm, with us[..] in place of f(l) and f(r)
     for t in trees: u = us[..]
 
@@ -13,8 +13,8 @@ computed one by one. The derivative of the loops is that of any program: cotange
 those of weights by products of whole groups.
 
 A function is changed if it is a structural recursion (`structural_recursion`) with products of matrices of some size.
-Where the levels of the data are so thin that most of the groups' rows are wasted, which shows when the schedule has
-been made, the recursion runs as it was.
+Where the levels of the data are so thin that groups have few nodes, which shows when the schedule has been made, the
+recursion runs as it was.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from relay.ir.expr import (
 )
 from relay.ir.rebuild import map_blocks, map_parts, rebind, rebuild_block
 from relay.ir.traverse import walk
-from relay.ir.types import INT64, RefType, StackType, Type
+from relay.ir.types import RefType, StackType, Type
 from relay.operator import Emitter, Value
 from relay.transform.analysis.loop_analysis import bound_in
 from relay.transform.core.rebuilding import map_bodies, with_functions
@@ -74,11 +74,11 @@ from relay.transform.recursion.structural_recursion import (
     find_recursions,
 )
 
-WIDTH = 16
-"""The number of nodes in a group."""
+WIDTH = 256
+"""The most nodes in a group: what operators give to each other stays in the cache, and memory is bounded."""
 
-MOST_ROWS = 2
-"""The rows of all groups for each node, from which on the recursion runs as it was."""
+FEWEST = 8
+"""The number of nodes of a group, on average, below which the recursion runs as it was."""
 
 MOST_GROUPS = 4
 """The most groups of calls in a block that are computed by levels, if they are small: each has its own schedule."""
@@ -91,9 +91,9 @@ SMALLEST = 1024
 
 
 @pass_about(Call)
-def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH, most_rows: int = MOST_ROWS) -> Module:
+def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH, fewest: int = FEWEST) -> Module:
     """The module with recursions over data evaluated level by level, where their products have operands of at least
-    `smallest` elements: `width` nodes in one call, unless there would be more than `most_rows` rows for each node."""
+    `smallest` elements: up to `width` nodes in one call, unless there would be fewer than `fewest` on average."""
     found = _recursions(module, smallest)
     if not found:
         return module
@@ -104,7 +104,7 @@ def batch_recursion(module: Module, smallest: int = SMALLEST, width: int = WIDTH
         module = _with_outer_functions(module, entries)
         found = _recursions(module, smallest)
     cells = any(isinstance(f, Derivative) for f in module.functions.values())
-    options = _Options(width, most_rows, cells)
+    options = _Options(width, fewest, cells)
 
     def change(function: Function) -> Block:
         return function.body if function.name in found else _Calls(found, module, options).block(function.body)
@@ -190,7 +190,7 @@ def _called_functions(body: Block) -> list[str]:
 @attrs.frozen
 class _Options:
     width: int
-    most_rows: int
+    fewest: int
     cells: bool
 
 
@@ -357,8 +357,7 @@ class _Calls:
         others = [i for i in range(len(call.arguments)) if i != function.position]
         arguments = {recursion.shared[name, i]: call.arguments[i] for i in others}
         schedule = write_schedule(out, recursion, name, roots, arguments, options.width, options.cells)
-        rows = out.number(schedule.rows, INT64)
-        enough = rows.op("less_equal", schedule.count * options.most_rows)
+        enough = (schedule.groups.number * options.fewest).op("less_equal", schedule.count)
         if schedule.is_small is not None:
             enough = enough.op("logical_and", schedule.is_small)
         leaves = result_types(function.result)
@@ -367,7 +366,7 @@ class _Calls:
             arrays = Groups(schedule, arguments, recursion, call.span).write(body)[name]
 
             def collect(inner: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
-                place = at(inner, schedule.arrays.places, i)
+                place = at(inner, schedule.places, i)
                 return [put(inner, a, i, at(inner, b, place)) for a, b in zip(found, arrays, strict=True)]
 
             start = [zeros(body, (roots_dim, *t.shape), t) for t in leaves]

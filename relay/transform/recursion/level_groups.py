@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import attrs
+
 from relay.errors import Span
+from relay.ir.dims import Dim
 from relay.ir.expr import Atom, Binding, Block, MakeTuple, Match, MatchArm, StackGet, Var, Yield
 from relay.ir.rebuild import copy_block
 from relay.ir.traverse import free_variables
@@ -21,6 +24,7 @@ from relay.operator import Emitter, Value, lookup
 from relay.transform.recursion.level_schedule import (
     Schedule,
     at,
+    bound_dim,
     branch,
     element,
     for_loop,
@@ -37,6 +41,20 @@ from relay.transform.recursion.recursion_arms import Constructed, Part, Recursio
 from relay.transform.recursion.structural_recursion import StructuralRecursion
 
 _Write: TypeAlias = Callable[[Emitter, Mapping[Var, Atom], list[Value]], Sequence[Value]]
+
+
+@attrs.frozen(eq=False)
+class _Group:
+    """One group, in its round: its number, its first row, and the number of its rows."""
+
+    index: Value
+    start: Value
+    extent: Dim
+
+    def rows(self, out: Emitter, table: Value) -> Value:
+        """What a table of all rows has for those of the group."""
+        first = out.call(lookup("stack"), [local(out, self.start)], {"axis": 0})
+        return local(out, table).op("dynamic_slice", first, sizes=(self.extent,))
 
 
 class Groups:
@@ -56,14 +74,15 @@ class Groups:
         """The results of all tasks of each function: an array of all rows for each tensor of one result."""
         start: list[Value] = []
         for function in self.recursion.functions.values():
-            start += [zeros(out, (self.schedule.rows, *t.shape), t) for t in result_types(function.result)]
-        groups = out.number(self.schedule.groups, INT64)
+            start += [zeros(out, (self.schedule.tasks, *t.shape), t) for t in result_types(function.result)]
+        groups = self.schedule.groups
 
         def group(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
-            kind = at(body, self.schedule.arrays.kinds, i)
-            return self._choose(body, 0, kind, i, state)
+            others = bound_dim(body, "others", at(body, groups.counts, i) - 1)
+            place = _Group(i, at(body, groups.starts, i), others + 1)  # a group is never empty, which its type tells
+            return self._choose(body, 0, at(body, groups.kinds, i), place, state)
 
-        found = for_loop(out, "group", groups, start, group)
+        found = for_loop(out, "group", local(out, groups.number), start, group)
         return self._by_function(found)
 
     def _by_function(self, arrays: Sequence[Value]) -> dict[str, list[Value]]:
@@ -72,28 +91,27 @@ class Groups:
             made[name] = [next(rest) for _ in result_types(function.result)]
         return made
 
-    def _choose(self, out: Emitter, key: int, kind: Value, index: Value, state: Sequence[Value]) -> list[Value]:
+    def _choose(self, out: Emitter, key: int, kind: Value, group: _Group, state: Sequence[Value]) -> list[Value]:
         arms = self.recursion.arms
 
         def this(body: Emitter) -> list[Value]:
-            return self._arm(body, arms[key], local(body, index), [local(body, v) for v in state])
+            return self._arm(body, arms[key], group, [local(body, v) for v in state])
 
         def go_on(body: Emitter) -> list[Value]:
-            return self._choose(body, key + 1, kind, index, [local(body, v) for v in state])
+            return self._choose(body, key + 1, kind, group, [local(body, v) for v in state])
 
         if key == len(arms) - 1:
             return this(out)
         return branch(out, local(out, kind) == key, this, go_on, "arrays")
 
-    def _arm(self, out: Emitter, arm: RecursionArm, index: Value, state: list[Value]) -> list[Value]:
+    def _arm(self, out: Emitter, arm: RecursionArm, group: _Group, state: list[Value]) -> list[Value]:
         """The arrays with the results of a group, by one arm."""
         function = self.recursion.functions[arm.function]
-        members, firsts = at(out, self.schedule.arrays.members, index), at(out, self.schedule.arrays.firsts, index)
+        members, firsts = (group.rows(out, table) for table in (self.schedule.members, self.schedule.firsts))
         fields = {**self._fields(out, arm, members), **self._passed(out, arm, members)}
-        width = self.schedule.width
         leaves = result_types(function.result)
         arrays = self._by_function(state)
-        lengths = self._length(out, arm, index)
+        lengths = self._length(out, arm, group)
 
         def row(body: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
             mapping = shared_arguments(self.recursion, function, self.arguments)
@@ -115,26 +133,25 @@ class Groups:
             result_ = result_tensors(body, body.value(block.terminator.values[0], function.result))
             return [put(body, a, i, v) for a, v in zip(found, result_, strict=True)]
 
-        start = [zeros(out, (width, *t.shape), t) for t in leaves]
-        new = for_loop(out, "member", number(out, width), start, row)
-        base = index * width
+        start = [zeros(out, (group.extent, *t.shape), t) for t in leaves]
+        new = for_loop(out, "member", out.number(group.extent, INT64), start, row)
         arrays[arm.function] = [
-            _with_rows(out, a, rows, base) for a, rows in zip(arrays[arm.function], new, strict=True)
+            _with_rows(out, a, rows, group.start) for a, rows in zip(arrays[arm.function], new, strict=True)
         ]
         return [a for name in self.names for a in arrays[name]]
 
     def _result(self, out: Emitter, part: Part, task: Value, arrays: Mapping[str, list[Value]]) -> Value:
         """The result of a call, by the number of its task."""
-        place = at(out, self.schedule.arrays.places, task)
+        place = at(out, self.schedule.places, task)
         rows = iter([at(out, a, place) for a in arrays[part.function]])
         return result_structure(out, self.recursion.functions[part.function].result, rows)
 
-    def _length(self, out: Emitter, arm: RecursionArm, index: Value) -> dict[Var, Value]:
+    def _length(self, out: Emitter, arm: RecursionArm, group: _Group) -> dict[Var, Value]:
         """The length of the list that an arm goes through, which is that of each node of the group."""
         if not arm.lists:
             return {}
-        assert self.schedule.arrays.sizes is not None
-        elements = at(out, self.schedule.arrays.sizes, index) - len(arm.parts)
+        assert self.schedule.groups.sizes is not None
+        elements = at(out, self.schedule.groups.sizes, group.index) - len(arm.parts)
         field, lengths = arm.fields[arm.lists[0].field], dict(arm.lengths)
         return {lengths[field]: elements.op("floor_divide", len(arm.lists))}
 
@@ -186,13 +203,15 @@ class Groups:
             return _take_apart(body, arm.known[: last + 1], {parameter: node.atom}, found, write)
 
         types = [v.type for v in read_fields if isinstance(v.type, TensorType)]
-        start = [zeros(out, (self.schedule.width, *t.shape), t) for t in types]
-        made = for_loop(out, "fields", number(out, self.schedule.width), start, read)
+        (extent,) = members.shape
+        start = [zeros(out, (extent, *t.shape), t) for t in types]
+        made = for_loop(out, "fields", out.number(extent, INT64), start, read)
         return dict(zip(read_fields, made, strict=True))
 
     def _passed(self, out: Emitter, arm: RecursionArm, members: Value) -> dict[Var, Value]:
         """The values of parameters that calls change, for a group's nodes side by side."""
         function, found = self.recursion.functions[arm.function], dict[Var, Value]()
+        (extent,) = members.shape
         for position in function.passed:
             parameter, stack = function.parameters[position], self.schedule.passed[arm.function, position]
             if not _is_used(arm, parameter):
@@ -203,8 +222,8 @@ class Groups:
                 place = self._place(body, at(body, members, i))
                 return [put(body, table[0], i, element(body, local(body, stack), place))]
 
-            start = zeros(out, (self.schedule.width, *parameter.type.shape), parameter.type)
-            (found[parameter],) = for_loop(out, "passed", number(out, self.schedule.width), [start], read)
+            start = zeros(out, (extent, *parameter.type.shape), parameter.type)
+            (found[parameter],) = for_loop(out, "passed", out.number(extent, INT64), [start], read)
         return found
 
     def _place(self, out: Emitter, task: Value) -> Value:
@@ -218,9 +237,9 @@ def _is_used(arm: RecursionArm, field: Var) -> bool:
     return field in free_variables(Block(arm.bindings, Yield((arm.result,))))
 
 
-def _with_rows(out: Emitter, array: Value, rows: Value, base: Value) -> Value:
+def _with_rows(out: Emitter, array: Value, rows: Value, first_row: Value) -> Value:
     """An array with some of its rows, from a place on, replaced."""
-    starts = [base, *(number(out, 0) for _ in range(array.ndim - 1))]
+    starts = [local(out, first_row), *(number(out, 0) for _ in range(array.ndim - 1))]
     first = out.call(lookup("stack"), starts, {"axis": 0})
     return array.op("dynamic_update_slice", rows, first)
 

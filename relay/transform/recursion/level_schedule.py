@@ -2,16 +2,17 @@
 
 A task is a call of a function on a part. The tasks are found breadth first, the roots first and the parts of one value
 next to each other, with a list of what is still to be visited and no recursion. The level of a task is 0 if it has no
-parts, else one more than the largest level of its parts. The tasks of one level and one arm are divided into groups of
-`width`, whose rows lie side by side in the arrays of results; where the last group is not full, its first task is done
-again in the rows that are left, which nobody reads.
+parts, else one more than the largest level of its parts. The tasks of one level and one arm lie side by side in the
+arrays of results, and are a group, or several ones of at most `width` rows.
 
-    tasks     0 1 2 ..        arm, first part, number of parts          (stack)
-    places    task -> row                                               (tasks,)
-    kinds     group -> arm                                              (groups,)
-    members   group, row of the group -> task                           (groups, width)
-    firsts    group, row of the group -> the first part of the task     (groups, width)
-    sizes     group -> the number of parts of each task                 (groups,)
+    tasks     0 1 2 ..   arm, first part, number of parts     (stack)
+    places    task -> row                                     (tasks,)
+    members   row -> task                                     (tasks,)
+    firsts    row -> the first part of the task               (tasks,)
+    kinds     group -> arm                                    (groups,)
+    starts    group -> its first row                          (groups,)
+    counts    group -> the number of its rows                 (groups,)
+    sizes     group -> the number of parts of each task       (groups,)
 
 Where parts are in lists, the tasks of a group have the same number of parts.
 
@@ -26,7 +27,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from relay.ir.dims import DataDependentDim, Dim, made_dim, multiply
+from relay.ir.dims import DataDependentDim, Dim, made_dim
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -65,13 +66,13 @@ _Passed: TypeAlias = list[tuple[int, Value]]
 
 
 @attrs.frozen(eq=False)
-class _Arrays:
-    """The arrays of a schedule; `sizes` is there if parts are in lists."""
+class GroupArrays:
+    """The arrays that say what each group is, and how many groups there are; `sizes` is there if parts are in lists."""
 
-    places: Value
+    number: Value
     kinds: Value
-    members: Value
-    firsts: Value
+    starts: Value
+    counts: Value
     sizes: Value | None
 
 
@@ -83,19 +84,16 @@ class Schedule:
     large."""
 
     recursion: StructuralRecursion
-    width: int
     nodes: tuple[Value, ...]
     passed: Mapping[tuple[str, int], Value]
     visits: Value | None
     count: Value
-    groups: DataDependentDim
-    arrays: _Arrays
+    tasks: DataDependentDim
+    places: Value
+    members: Value
+    firsts: Value
+    groups: GroupArrays
     is_small: Value | None
-
-    @property
-    def rows(self) -> Dim:
-        """The number of rows of all groups."""
-        return multiply(self.groups, self.width)
 
 
 # ---- writing loops and branches
@@ -250,41 +248,25 @@ def write_schedule(
     tasks_dim = bound_dim(out, "tasks", count)
     heights, top = _heights(out, tasks, count, tasks_dim)
     buckets = _buckets(out, recursion, tasks, count, heights, top)
-    starts, groups = _group_starts(out, tasks, count, buckets, width)
-    groups_dim = bound_dim(out, "groups", groups)
-    kind = zeros(out, (groups_dim,), _NUMBER)
-    table = zeros(out, (groups_dim, width), _NUMBER)
-    places = zeros(out, (tasks_dim,), _NUMBER)
-    with_sizes = [kind] if recursion.goes_through_lists else []
+    starts, groups = _groups(out, tasks, count, buckets, width)
+    blank = zeros(out, (tasks_dim,), _NUMBER)
 
     def place(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
         task = local(body, count) - 1 - i
-        key, first, parts = items(body, element(body, tasks, task))
+        first = items(body, element(body, tasks, task))[1]
         bucket = buckets.bucket(body, tasks, task)
-        starts_, places_, kinds_, members_, firsts_, *sizes_ = state
-        row = at(body, starts_, bucket)
-        group, column = row.op("floor_divide", width), row.op("mod", width)
-        full = (column == 0).op("broadcast_to", shape=(width,))
-
-        def write(array: Value, new: Value) -> Value:
-            """The whole group is this task, until others follow."""
-            before = at(body, array, group)
-            alone = full.op("where", new.op("broadcast_to", shape=(width,)), before)
-            return put(body, array, group, put(body, alone, column, new))
-
+        rows_, places_, members_, firsts_ = state
+        row = at(body, rows_, bucket)
         return (
-            put(body, starts_, bucket, row + 1),
+            put(body, rows_, bucket, row + 1),
             put(body, places_, task, row),
-            put(body, kinds_, group, key),
-            write(members_, task),
-            write(firsts_, first),
-            *(put(body, array, group, parts) for array in sizes_),
+            put(body, members_, row, task),
+            put(body, firsts_, row, first),
         )
 
-    start = (starts, places, kind, table, table, *with_sizes)
-    _, places, kinds, members, firsts, *sizes = for_loop(out, "place", count, start, place)
-    arrays = _Arrays(places, kinds, members, firsts, sizes[0] if sizes else None)
-    return Schedule(recursion, width, nodes, passed, visits, count, groups_dim, arrays, buckets.is_small)
+    _, places, members, firsts = for_loop(out, "place", count, (starts, blank, blank, blank), place)
+    rows = places, members, firsts
+    return Schedule(recursion, nodes, passed, visits, count, tasks_dim, *rows, groups, buckets.is_small)
 
 
 @attrs.frozen(eq=False)
@@ -305,6 +287,15 @@ class _Buckets:
             return found
         sizes = local(out, self.sizes)
         return found * sizes + parts.op("minimum", sizes - 1)
+
+    def key(self, bucket: Value) -> Value:
+        """The arm of the tasks of a bucket."""
+        found = bucket if self.sizes is None else bucket.op("floor_divide", local(bucket.emitter, self.sizes))
+        return found.op("mod", self.keys)
+
+    def parts(self, bucket: Value) -> list[Value]:
+        """The number of parts of each task of a bucket, where that differs."""
+        return [] if self.sizes is None else [bucket.op("mod", local(bucket.emitter, self.sizes))]
 
 
 MOST_BUCKETS = 16
@@ -347,23 +338,44 @@ def _heights(out: Emitter, tasks: Value, count: Value, dim: Dim) -> tuple[Value,
     return heights, top
 
 
-def _group_starts(out: Emitter, tasks: Value, count: Value, buckets: _Buckets, width: int) -> tuple[Value, Value]:
-    """The first row of the tasks of each bucket, and the number of groups."""
-    dim = bound_dim(out, "buckets", buckets.count)
+def _groups(out: Emitter, tasks: Value, count: Value, buckets: _Buckets, width: int) -> tuple[Value, GroupArrays]:
+    """The first row of the tasks of each bucket, and the groups."""
+    blank = zeros(out, (bound_dim(out, "buckets", buckets.count),), _NUMBER)
 
     def counted(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
         bucket = buckets.bucket(body, tasks, i)
         return (put(body, state[0], bucket, at(body, state[0], bucket) + 1),)
 
-    (counts,) = for_loop(out, "count", count, (zeros(out, (dim,), _NUMBER),), counted)
+    (sizes,) = for_loop(out, "count", count, (blank,), counted)
+
+    def needed(size: Value) -> Value:
+        return (size + (width - 1)).op("floor_divide", width)
 
     def started(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
-        starts, groups = state
-        needed = (at(body, starts, i) + (width - 1)).op("floor_divide", width)
-        return put(body, starts, i, groups * width), groups + needed
+        starts, row, groups = state
+        size = at(body, sizes, i)
+        return put(body, starts, i, row), row + size, groups + needed(size)
 
-    starts, groups = for_loop(out, "start", buckets.count, (counts, number(out, 0)), started)
-    return starts, groups
+    zero = number(out, 0)
+    starts, _, groups = for_loop(out, "start", buckets.count, (blank, zero, zero), started)
+    arrays = [zeros(out, (bound_dim(out, "groups", groups),), _NUMBER)] * (3 if buckets.sizes is None else 4)
+
+    def divide(body: Emitter, bucket: Value, state: list[Value]) -> Sequence[Value]:
+        first, size = at(body, starts, bucket), at(body, sizes, bucket)
+        fixed = [buckets.key(bucket), *buckets.parts(bucket)]
+
+        def write(inner: Emitter, i: Value, found: list[Value]) -> Sequence[Value]:
+            group, *columns = found
+            done = i * width
+            key, *parts = [local(inner, v) for v in fixed]
+            row = key, local(inner, first) + done, (local(inner, size) - done).op("minimum", width), *parts
+            return [group + 1, *(put(inner, c, group, v) for c, v in zip(columns, row, strict=True))]
+
+        return for_loop(body, "division", needed(size), state, write)
+
+    _, *columns = for_loop(out, "bucket", buckets.count, (zero, *arrays), divide)
+    kinds, firsts, counts, *parts = columns
+    return starts, GroupArrays(groups, kinds, firsts, counts, parts[0] if parts else None)
 
 
 class _Walk:

@@ -14,9 +14,9 @@ from relay.ir.traverse import walk
 from relay.transform import BETWEEN, LEVELS, PREPARATION, Pipeline
 
 
-def by_levels(function: Any, *arguments: Any, width: int = 3, most_rows: int = 100) -> Module:
+def by_levels(function: Any, *arguments: Any, width: int = 3, fewest: int = 0) -> Module:
     """The optimized program, in which recursions with products of any size are evaluated level by level."""
-    step = f"batch_recursion{{smallest=1, width={width}, most_rows={most_rows}}}"
+    step = f"batch_recursion{{smallest=1, width={width}, fewest={fewest}}}"
     steps = ", ".join(step if p == "batch_recursion" else p for p in PREPARATION[2])
     prepared = Pipeline(["specialize, structure", steps], stage="typed", checked=True)(function.typed(*arguments))
     assert groups(prepared), "no recursion was batched"

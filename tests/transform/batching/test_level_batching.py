@@ -347,8 +347,8 @@ def test_a_tree_that_is_in_the_list_twice_and_twice_in_another() -> None:
 
 
 def test_thin_levels_run_as_the_recursion() -> None:
-    assert_same(lasts, [chain(50)], W, width=16, most_rows=2)
-    assert_same(total, FORMULAS, W, B, width=16, most_rows=1)
+    assert_same(lasts, [chain(50)], W, width=16, fewest=8)
+    assert_same(total, FORMULAS, W, B, width=16, fewest=16)
 
 
 def test_a_program_is_batched_at_the_level_of_calls() -> None:
