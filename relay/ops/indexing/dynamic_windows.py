@@ -190,11 +190,15 @@ def _write_window(x: Stage, new: Stage) -> Callable[[Any, Any, Any], Any]:
     shape, extents = dims(x), dims(new)
 
     def statement(result: Any, new: Any, starts: Any) -> Any:
+        # read before the loops, since stores might change the starts as far as LLVM knows
+        registers = stages.Registers()
+        first = [registers.name(from_start(tirx.BufferLoad(starts, [axis]), dim)) for axis, dim in enumerate(shape)]
+
         def store(index: list[Any]) -> Any:
-            place = [from_start(tirx.BufferLoad(starts, [axis]), shape[axis]) + i for axis, i in enumerate(index)]
+            place = [start + i for start, i in zip(first, index, strict=True)]
             return tirx.BufferStore(result, tirx.BufferLoad(new, index), place)
 
-        return loops(extents, store)
+        return registers.prepend_definitions(loops(extents, store))
 
     return statement
 
