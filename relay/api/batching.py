@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+import attrs
 import numpy as np
 
 from relay.api import tree
@@ -279,7 +280,13 @@ def vmap(
         return returned
     of, parameters = definition_of(f, "vmap"), parameters_of(f)
     key = ("vmap", _frozen(in_axes), _frozen(out_axes), axis_size, axis_name, _frozen(divergence))
-    return derived_function(f, key, lambda: VMAP.definition(of, parameters, options))
+    return derived_function(f, key, lambda: VMAP.definition(of, _with_examples(parameters, in_axes), options))
+
+
+def _with_examples(parameters: Parameters, in_axes: object) -> Parameters:
+    """The parameters, of which those with the entry "each" are lists of examples."""
+    lists = {name for name, axis in _axes_of_parameters(parameters, in_axes) if axis == EACH}
+    return [(name, attrs.evolve(said, of_examples=name in lists)) for name, said in parameters]  # type: ignore[misc]
 
 
 def _frozen(axes: Any) -> Any:

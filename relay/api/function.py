@@ -343,7 +343,7 @@ class RelayFunction(ProgramDispatcher):
         key, types = tuple(d.key for d in described), [d.argument for d in described]
         last = self._last_program(arguments, keywords)
         with self._lock:
-            return self._programs.explain(key, types, symbolic, bool(self._options.dynamic), last)
+            return self._programs.explain(key, types, symbolic, bool(self._options.dynamic), last, self._compiler.lists)
 
     def module(self, *arguments: Any, **keywords: Any) -> Module:
         """The IR module for these arguments: the typed, higher-order program, as `typed`."""

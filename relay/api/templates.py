@@ -143,7 +143,9 @@ def undecorated_error(name: str, f: Any) -> TypeMismatch:
 
 def parameters_of(f: RelayFunction) -> Parameters:
     seeds = [(f"seed{i or ''}", Parameter()) for i in range(f._seeds)]
-    return [*parameters_of_code(f._function), *seeds]
+    own = parameters_of_code(f._function)
+    plain = [(name, attrs.evolve(said, of_examples=False)) for name, said in own]  # type: ignore[misc]
+    return [*plain, *seeds]
 
 
 def derived_function(

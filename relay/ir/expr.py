@@ -519,12 +519,14 @@ class Parameter:
     """surface: what a Python parameter says beside its variable. `kind` is as in inspect.Parameter: "positional_only",
     "positional_or_keyword", "var_positional" (`*args`, a tuple), "keyword_only" or "var_keyword" (`**kwargs`, a dict).
     The argument of a static one is a Python value that specializes. Those that are `given_back`, with the changes that
-    the function makes in them, are in its result: a tuple of what it returns and these."""
+    the function makes in them, are in its result: a tuple of what it returns and these. One of examples is a list whose
+    elements are taken one by one, so that its length and their sizes need not be known."""
 
     kind: str = "positional_or_keyword"
     default: Atom | None = None
     static: bool = False
     given_back: bool = False
+    of_examples: bool = False
 
 
 @node

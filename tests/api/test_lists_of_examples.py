@@ -148,3 +148,67 @@ def test_arrays_of_any_size_are_packed(monkeypatch: pytest.MonkeyPatch, level: i
 def test_lists_of_examples_that_are_refused(arguments: Anything, options: Anything, text: str) -> None:
     with pytest.raises((relay.RelayError, ValueError), match=text):
         relay.vmap(attention, **options)(*arguments)
+
+
+LENGTHS = ((3, 5, 2), (4, 4, 1, 7), (2,), (6, 6), (9, 3))
+
+
+def ragged(sizes: Sequence[int]) -> list[np.ndarray]:
+    return [np.random.default_rng(n).normal(size=(n, 3)) for n in sizes]
+
+
+@relay
+def energy(x, w):
+    return (attention(x, 1.0, w) ** 2).sum()
+
+
+@relay
+def mean_energy(xs, w):
+    return relay.vmap(energy, in_axes=("each", None))(xs, w).mean()
+
+
+def test_one_program_takes_all_lists_of_examples() -> None:
+    """Of any length, and of arrays of any size along axes in which they have differed; without annotations."""
+    whole = relay.vmap(energy, in_axes=("each", None))
+    gradients = relay.vmap(relay.grad(energy, wrt=(0, 1)), in_axes=("each", None), out_axes=("each", 0))
+    for sizes in LENGTHS:
+        xs = ragged(sizes)
+        assert_modes_agree(whole, xs, WEIGHTS, expected=np.array([energy(x, WEIGHTS) for x in xs]))
+        of_examples, of_weights = gradients(xs, WEIGHTS)
+        for x, a, b in zip(xs, of_examples, of_weights, strict=True):
+            found = relay.grad(energy, wrt=(0, 1))(x, WEIGHTS)
+            assert_close(a, found[0])
+            assert_close(b, found[1])
+    for function in (whole, gradients):
+        assert [p.signature for p in function.programs()] == [
+            "x: list[Tensor[float64, (Any, 3)]], w: Tensor[float64, (3, 3)]"
+        ]
+    assert whole.explain(ragged((5, 6)), WEIGHTS).program is not None
+
+
+def test_functions_of_ragged_lists_have_one_program_from_the_second_length_on() -> None:
+    derivative = relay.grad(mean_energy, wrt=1)
+    for sizes in LENGTHS:
+        xs = ragged(sizes)
+        assert_close(mean_energy(xs, WEIGHTS), np.mean([energy(x, WEIGHTS) for x in xs]))
+        expected = np.mean([relay.grad(energy, wrt=1)(x, WEIGHTS) for x in xs], axis=0)
+        assert_close(derivative(xs, WEIGHTS), expected)
+    for function in (mean_energy, derivative):
+        assert len(function.programs()) == 2
+        assert "xs: list[Tensor[float64, (Any, 3)]]" in function.programs()[1].signature
+
+
+def test_arrays_of_one_size_keep_it_until_another_call_has_others() -> None:
+    whole = relay.vmap(relay(lambda x: x.sum(axis=0)), in_axes="each")
+    for sizes, program in (((4, 4), "(4, 3)"), ((5, 5, 5), "(Any, 3)"), ((4, 4, 4), "(Any, 3)")):
+        assert_close(whole(ragged(sizes)), np.stack([x.sum(axis=0) for x in ragged(sizes)]))
+        assert f"x: list[Tensor[float64, {program}]]" in whole.programs()[-1].signature
+    assert len(whole.programs()) == 2
+
+
+def test_a_program_that_needs_sizes_is_made_for_each(caplog: pytest.LogCaptureFixture) -> None:
+    whole = relay.vmap(relay(lambda x: sum(tuple(x)).sum()), in_axes="each")
+    for sizes in ((2, 3), (4,)):
+        assert_close(whole(ragged(sizes)), np.array([x.sum() for x in ragged(sizes)]))
+    assert len(whole.programs()) == 2
+    assert "recompiling vmapped for every new length of its lists" in caplog.text

@@ -19,8 +19,8 @@ import attrs
 from relay.calling.arguments import ArgumentDescription
 from relay.calling.closure_selection import defunctionalized_module, needs_defunctionalization
 from relay.calling.closures import ClosureOwner, Result, result_of
-from relay.calling.parameters import has_annotated_sizes
-from relay.calling.programs.program_table import Compilation, ProgramTable
+from relay.calling.parameters import differentiated_positions, has_annotated_sizes
+from relay.calling.programs.program_table import Compilation, Lists, ProgramTable
 from relay.calling.programs.shape_policy import axes, refuse_sizes
 from relay.codegen.runtime.native_stacks import with_room
 from relay.compilation.options import FULL, Options
@@ -69,7 +69,7 @@ class FunctionCompiler:
         `symbolic`: it may have symbolic sizes. Raises the user's mistakes."""
 
         def make(key: tuple[object, ...], types: list[Argument], places: Places) -> CompiledSignature:
-            found = self._of_any_length(key, types, places, symbolic)
+            found = self._of_examples(key, types, places, symbolic) or self._of_any_length(key, types, places, symbolic)
             return found or self._find_or_make(key, types, places, symbolic)
 
         with compiling:
@@ -104,6 +104,14 @@ class FunctionCompiler:
                 definition.scope.reload()
         self.used.clear()
 
+    @property
+    def lists(self) -> Lists:
+        """The parameters whose lists are of examples, and those that keep their lengths."""
+        definition = self.owner.__relay__
+        signature = primal(definition).function.signature
+        of_examples = frozenset(n for n, said in enumerate(signature) if said.of_examples)
+        return Lists(of_examples, frozenset(differentiated_positions(definition)))
+
     def _elaborate(self, arguments: Sequence[Argument], symbolic: Collection[Place], places: Places) -> Elaborated:
         return elaborate_structured(self.owner.__relay__, arguments, symbolic, places)
 
@@ -132,21 +140,37 @@ class FunctionCompiler:
         self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
     ) -> CompiledSignature | None:
         """A program for lists of any length, after a call with another length; None if it needs the length."""
-        if isinstance(self.owner.__relay__, DerivedDefinition) or self.donated or self.options.dynamic is False:
+        if self.donated or self.options.dynamic is False:
             return None
-        general = self.table.with_any_length(key, arguments)
+        general = self.table.with_any_length(key, arguments, self.lists)
         if general is None:
             return None
-        own, changed = general
+        found = self._of_lists(*general, places, symbolic)
+        if found is not None:
+            self.table.exact[key] = found
+        return found
+
+    def _of_examples(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
+    ) -> CompiledSignature | None:
+        """A program for lists of examples of any length and of any sizes; None if the call has no such lists, or the
+        program needs the length."""
+        if self.donated or self.options.dynamic is False:
+            return None
+        general = self.table.with_examples(key, arguments, self.lists)
+        return None if general is None else self._of_lists(*general, places, symbolic)
+
+    def _of_lists(
+        self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places, symbolic: bool
+    ) -> CompiledSignature | None:
+        """A program for lists of any length; None if it needs the length."""
         try:
-            found = self.table.exact.get(own) or self._find_or_make(own, changed, places, symbolic)
+            return self.table.exact.get(key) or self._find_or_make(key, arguments, places, symbolic)
         except (RelayError, SymbolicSize, Undetermined) as error:
             reason = error.message if isinstance(error, RelayError) else str(error)
             log.warning("recompiling %s for every new length of its lists: %s", self.owner.__name__, reason)
-            self.table.fix_lengths(own)
+            self.table.fix_lengths(key)
             return None
-        self.table.exact[key] = found
-        return found
 
     def _make(self, key: tuple[object, ...], arguments: Sequence[Argument], places: Places) -> CompiledSignature:
         log.info("compiling %s for %s", self.owner.__name__, key)

@@ -20,7 +20,7 @@ import attrs
 from relay.calling.arguments import ArgumentDescription
 from relay.calling.data_calls import DataCall
 from relay.calling.programs.configuration import Configuration, candidates, search
-from relay.calling.programs.shape_policy import SizeHistory, SymbolicSignature, axes, kind, of_any_length
+from relay.calling.programs.shape_policy import SizeHistory, Sizes, SymbolicSignature, axes, kind, of_any_length
 from relay.calling.programs.signature_text import differences, static_text
 from relay.compilation.stages import CompiledSignature
 from relay.errors import TypeCheckError
@@ -149,6 +149,7 @@ class ProgramTable:
         self._symbolic: dict[Signature, list[CompiledSignature]] = {}
         # The first call with lists, by its kind with lists of any length; None where the length must be known.
         self._list_signatures: dict[Signature, Signature | None] = {}
+        self._list_sizes: Sizes = {}
         self._history: dict[Signature, SizeHistory] = {}
         self._of_fixed_sizes: set[Signature] = set()
         self._entries: list[_Entry] = []
@@ -159,7 +160,7 @@ class ProgramTable:
 
     def clear(self) -> None:
         """Forget all programs."""
-        for table in (self.exact, self._list_signatures, self._symbolic, self._history):
+        for table in (self.exact, self._list_signatures, self._list_sizes, self._symbolic, self._history):
             table.clear()
         self._of_fixed_sizes.clear()
         self._entries.clear()
@@ -265,13 +266,25 @@ class ProgramTable:
             del self.exact[key]
         self._entries = [entry for entry in self._entries if entry.compiled is not compiled]
 
-    def with_any_length(self, key: Signature, arguments: Sequence[Argument]) -> tuple[Signature, list[Argument]] | None:
+    def with_any_length(
+        self, key: Signature, arguments: Sequence[Argument], lists: Lists
+    ) -> tuple[Signature, list[Argument]] | None:
         """The signature of a call and its arguments with lists of any length, if there was a call like it with lists of
         another length. The first such call is noted."""
-        own, changed = _with_any_length(key, arguments)
+        own, changed = _with_any_length(key, arguments, lists, self._list_sizes)
         if own != key:
             self._list_signatures.setdefault(_kind(own), key)
         return (own, changed) if self._had_other_length(key, own) else None
+
+    def with_examples(
+        self, key: Signature, arguments: Sequence[Argument], lists: Lists
+    ) -> tuple[Signature, list[Argument]] | None:
+        """The same for the lists of examples, from the first call on."""
+        own, changed = _with_examples(key, arguments, lists, self._list_sizes)
+        return (own, changed) if self._serves_examples(key, own) else None
+
+    def _serves_examples(self, key: Signature, own: Signature) -> bool:
+        return own != key and self._list_signatures.get(_kind(own), key) is not None
 
     def _had_other_length(self, key: Signature, own: Signature) -> bool:
         first = None if own == key else self._list_signatures.get(_kind(own))
@@ -313,6 +326,7 @@ class ProgramTable:
         symbolic: bool,
         dynamic: bool,
         last: CompiledSignature | None,
+        lists: Lists,
     ) -> Explanation:
         """The program that serves a call, or what would be compiled. `last`: the program that the call tries first,
         if any."""
@@ -320,9 +334,13 @@ class ProgramTable:
         known = self._symbolic.get(_kind(key), ())
         if last is not None and last in known and SymbolicSignature(last.typed).refusal(arguments) is None:
             found = Lookup(last)
-        own, changed = _with_any_length(key, arguments)
-        if found.compiled is None and self._had_other_length(key, own):
-            key, arguments = own, changed
+        of_examples = _with_examples(key, arguments, lists, dict(self._list_sizes))
+        general = _with_any_length(key, arguments, lists, dict(self._list_sizes))
+        if found.compiled is None and self._serves_examples(key, of_examples[0]):
+            key, arguments = of_examples
+            found = self.find(key, arguments, symbolic)
+        elif found.compiled is None and self._had_other_length(key, general[0]):
+            key, arguments = general
             found = self.find(key, arguments, symbolic)
         programs = {id(entry.compiled): (number, entry) for number, entry in enumerate(self._entries, 1)}
         if found.compiled is not None:
@@ -368,10 +386,32 @@ class Compilation:
     counts: bool = True
 
 
-def _with_any_length(key: Signature, arguments: Sequence[Argument]) -> tuple[Signature, list[Argument]]:
+@attrs.frozen
+class Lists:
+    """The positions of a function's parameters whose lists are of examples, and of those whose lists keep their
+    lengths."""
+
+    of_examples: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
+
+
+def _with_any_length(
+    key: Signature, arguments: Sequence[Argument], lists: Lists, sizes: Sizes
+) -> tuple[Signature, list[Argument]]:
     """A signature and its arguments with lists of any length in place of those whose elements are alike."""
-    changed = [of_any_length(k, a) for k, a in zip(key, arguments, strict=True)]
+    changed = [
+        (k, a) if n in lists.kept else of_any_length(k, a, (n,), sizes, examples=n in lists.of_examples)
+        for n, (k, a) in enumerate(zip(key, arguments, strict=True))
+    ]
     return tuple(k for k, _ in changed), [a for _, a in changed]
+
+
+def _with_examples(
+    key: Signature, arguments: Sequence[Argument], lists: Lists, sizes: Sizes
+) -> tuple[Signature, list[Argument]]:
+    """The same for lists of examples only."""
+    others = frozenset(range(len(key))) - lists.of_examples
+    return _with_any_length(key, arguments, attrs.evolve(lists, kept=lists.kept | others), sizes)
 
 
 def _types(compiled: CompiledSignature) -> Sequence[Any]:

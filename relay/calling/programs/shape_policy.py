@@ -10,14 +10,15 @@ The sizes inside of values of data types are always those of the call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 
 from relay.errors import ShapeError
-from relay.ir.dims import TypeId, evaluate, variables
+from relay.ir.dims import ANY, TypeId, evaluate, variables
 from relay.ir.expr import Module
 from relay.ir.sizes.extents import Place, places, symbolic_dims
-from relay.ir.types import BASE_TYPES, Form, TensorType
+from relay.ir.types import BASE_TYPES, BaseType, Form, Shape, TensorType
 from relay.typecheck.elaboration import Argument, ClosureArg, ListArg, StaticArg, StructureArg, holds_returned
 from relay.typecheck.guards import LARGEST, SMALLEST
 
@@ -53,21 +54,58 @@ def kind(key: object) -> object:
             return key
 
 
-def of_any_length(key: object, argument: Argument) -> tuple[object, Argument]:
-    """A signature's part and its argument with lists of any length in place of those whose elements are all alike."""
+Sizes: TypeAlias = dict[tuple[int | str, ...], Shape]
+"""The sizes of arrays in lists of any length, by the place of the list, its arrays' dtype and their rank; Any where
+they have differed."""
+
+
+def of_any_length(
+    key: object, argument: Argument, place: tuple[int, ...], sizes: Sizes, examples: bool = False
+) -> tuple[object, Argument]:
+    """A signature's part and its argument with lists of any length in place of those whose elements are all alike, or
+    arrays that differ in their first sizes only. In a list of `examples` arrays may differ in all sizes, and those of
+    earlier calls count, too."""
     match key, argument:
         case ("tuple", form, *keys), tuple() | StructureArg():
             items = argument.items if isinstance(argument, StructureArg) else argument
-            parts = [of_any_length(k, item) for k, item in zip(keys, items, strict=True)]
-            found = [k for k, _ in parts]
-            is_list = isinstance(form, Form) and form.cls is list and len(set(found)) == 1
-            if is_list and not isinstance(parts[0][1], StaticArg) and not holds_returned(parts[0][1]):
-                return ("list", frozenset(found)), ListArg((parts[0][1],))
+            inner = enumerate(zip(keys, items, strict=True))
+            parts = [of_any_length(k, item, (*place, n), sizes) for n, (k, item) in inner]
+            if isinstance(form, Form) and form.cls is list and parts:
+                found = _of_elements(parts, place, sizes, examples)
+                if found is not None:
+                    return found
             inside = tuple(item for _, item in parts)
             changed = StructureArg(argument.form, inside) if isinstance(argument, StructureArg) else inside
-            return ("tuple", form, *found), changed
+            return ("tuple", form, *(k for k, _ in parts)), changed
         case _:
             return key, argument
+
+
+def _of_elements(
+    parts: Sequence[tuple[object, Argument]], place: tuple[int, ...], sizes: Sizes, examples: bool
+) -> tuple[object, Argument] | None:
+    """The same for a list of these elements; None where they are not alike."""
+    shapes = [a.shape for _, a in parts if isinstance(a, TensorType)]
+    keys = {kind(k) for k, _ in parts}
+    if len(shapes) == len(parts) and len(keys) == 1:
+        first = parts[0][1]
+        assert isinstance(first, TensorType) and isinstance(first.base, BaseType)
+        own: tuple[int | str, ...] = (*place, first.base.name, len(first.shape))
+        before = sizes.get(own, ())
+        known = before if examples or ANY in before else ()
+        shape = _joined_sizes([known, *shapes] if known else shapes)
+        if not examples and (ANY in shape[1:] or ANY in before[1:]):
+            return None
+        sizes[own] = shape
+        return ("list", frozenset([(first.base.name, shape)])), ListArg((TensorType(first.base, shape),))
+    if len({k for k, _ in parts}) > 1 or isinstance(parts[0][1], StaticArg) or holds_returned(parts[0][1]):
+        return None
+    return ("list", frozenset(k for k, _ in parts)), ListArg((parts[0][1],))
+
+
+def _joined_sizes(shapes: Sequence[Shape]) -> Shape:
+    """The shape of one rank that all of some shapes are of."""
+    return tuple(found[0] if len(set(found)) == 1 else ANY for found in zip(*shapes, strict=True))
 
 
 def refuse_sizes(name: str, general: Module, arguments: Sequence[Argument]) -> None:

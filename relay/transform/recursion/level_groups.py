@@ -52,7 +52,7 @@ class _Group:
     extent: Dim
 
     def rows(self, out: Emitter, table: Value) -> Value:
-        """What a table of all rows has for those of the group."""
+        """The part of a table of all rows that is for those of the group."""
         first = out.call(lookup("stack"), [local(out, self.start)], {"axis": 0})
         return local(out, table).op("dynamic_slice", first, sizes=(self.extent,))
 

@@ -348,13 +348,13 @@ def _groups(out: Emitter, tasks: Value, count: Value, buckets: _Buckets, width: 
 
     (sizes,) = for_loop(out, "count", count, (blank,), counted)
 
-    def needed(size: Value) -> Value:
+    def divisions(size: Value) -> Value:
         return (size + (width - 1)).op("floor_divide", width)
 
     def started(body: Emitter, i: Value, state: list[Value]) -> Sequence[Value]:
         starts, row, groups = state
         size = at(body, sizes, i)
-        return put(body, starts, i, row), row + size, groups + needed(size)
+        return put(body, starts, i, row), row + size, groups + divisions(size)
 
     zero = number(out, 0)
     starts, _, groups = for_loop(out, "start", buckets.count, (blank, zero, zero), started)
@@ -371,7 +371,7 @@ def _groups(out: Emitter, tasks: Value, count: Value, buckets: _Buckets, width: 
             row = key, local(inner, first) + done, (local(inner, size) - done).op("minimum", width), *parts
             return [group + 1, *(put(inner, c, group, v) for c, v in zip(columns, row, strict=True))]
 
-        return for_loop(body, "division", needed(size), state, write)
+        return for_loop(body, "division", divisions(size), state, write)
 
     _, *columns = for_loop(out, "bucket", buckets.count, (zero, *arrays), divide)
     kinds, firsts, counts, *parts = columns
