@@ -146,7 +146,7 @@ class RelayFunction(ProgramDispatcher):
             return self._choose(lowered, arguments, keywords, True)
         lowered.warn_of_breakpoints()
         try:
-            found = interpreter.run(lowered.typed, values, names=lowered.source_names)
+            found = interpreter.run(lowered.user_program, values, names=lowered.source_names)
         finally:
             values.give_back(lowered.parameters, interpreted=True)
         result = wrap(found, lowered.result, interpreted=True)

@@ -32,6 +32,7 @@ from relay.support.gc_pause import without_collection
 from relay.support.locks import Lock, compiling
 from relay.support.phases import PhaseTimes, recorded_phases
 from relay.text.printer import to_text
+from relay.transform.core.call_places import place_at_calls
 from relay.transform.pipeline import PREPARATION, Pipeline
 from relay.typecheck.elaboration.closures.returned_functions import holds_functions
 
@@ -92,9 +93,7 @@ class CompiledSignature:
     effects: frozenset[str] = frozenset()  # what the program does beside computing, and functions that it returns
     source_names: SourceNames | None = None  # what the user's names mean in the typed program
     used: Sequence[Definition] = ()  # the decorated functions in it
-    defunctionalized: bool = (
-        False  # functions in what it returns are values of data types (`closure_selection.defunctionalized_module`)
-    )
+    defunctionalized: bool = False  # functions in what it returns are values of data types
     target: str = CPU
     whole: CompiledSignature | None = None  # of the form for calls on few objects, the one for all (`recursion_forms`)
     phases: PhaseTimes = attrs.field(factory=PhaseTimes)  # how long elaboration and passes took
@@ -145,6 +144,13 @@ class CompiledSignature:
             )
 
     @property
+    def user_program(self) -> Module:
+        """The typed program, with errors of the library at the calls of the user's."""
+        if "user program" not in self._made:
+            self._made["user program"] = place_at_calls(self.typed)
+        return self._made["user program"]  # type: ignore[no-any-return]
+
+    @property
     def core(self) -> Module:
         """The differentiated and optimized first-order program."""
         with self._lock:
@@ -153,7 +159,7 @@ class CompiledSignature:
     def _core(self) -> Module:
         if "core" not in self._made:
             with recorded_phases() as phases:
-                self._made["core"] = to_core(self.typed, self.level, () if self.whole is None else (STEP,))
+                self._made["core"] = to_core(self.user_program, self.level, () if self.whole is None else (STEP,))
             self.phases.include(phases)
         core: Module = self._made["core"]
         return core

@@ -152,6 +152,9 @@ class Machine:
         if not error.backtrace:
             error.backtrace = backtrace_of(self.frames, self.names)
             error.labels = error.labels or self._calls()
+            if error.span is not None and error.span.is_internal and error.labels:  # it is at the user's call
+                error.span = error.labels[0].span
+            error.labels = tuple(label for label in error.labels if label.span != error.span)
             error.notes = (*error.notes, *_variables_note(error.backtrace[-1:]))
 
     # ---- examples along an axis
