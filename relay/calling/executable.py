@@ -20,7 +20,7 @@ from relay.calling.results import Values, holds_references, run_time_value, wrap
 from relay.codegen.cuda.program import CudaProgram
 from relay.codegen.runtime.header import header as c_header
 from relay.compilation.entries import EntryError, with_entry
-from relay.compilation.stages import DEFAULT_LEVEL, CompiledSignature
+from relay.compilation.stages import CPU, DEFAULT_LEVEL, CompiledSignature
 from relay.errors import CompileError, TypeMismatch
 from relay.eval.values import Data, Reference
 from relay.ir.definition import data_class
@@ -129,13 +129,15 @@ class Executable:
         """Write a shared library that `load` reads; also a C header with which C and C++ call it.
 
         The library holds the captured arrays, and runs on processors that have all vector instructions of this one. A
-        program for a GPU becomes a file of Relay's own, for GPUs of its architecture, and has no header.
+        program for a GPU becomes a file of Relay's own, for GPUs of its architecture; its header has all of it, and
+        needs nothing but NVIDIA's driver.
         Returns the SHA-256 of the file, which `load` checks before it loads anything.
 
         Raises CompileError for what cannot be written: programs that call Python, data types, and where there is no
-        linker.
+        linker; also a header for a program for a GPU in which the host decides by values on the GPU.
         """
         from relay.codegen.cuda import program_file
+        from relay.codegen.cuda.c_header import gpu_header
         from relay.codegen.runtime import library
 
         about = self.name, self.parameters, self.result, self._donated
@@ -143,12 +145,12 @@ class Executable:
             for _, type_ in (*self.parameters, ("result", self.result)):
                 _check_exported(type_)
             if isinstance(self._program, CudaProgram):
-                if header is not None:
-                    raise library.ExportError("programs for GPUs have no C header; leave header= out")
-                return program_file.export(self._program, about, Path(path))
-            native = self._program.native
-            text = None if header is None else c_header(native, self.name)
-            digest = library.export(native, self.name, about, Path(path))
+                text = None if header is None else gpu_header(self._program, self.name)
+                digest = program_file.export(self._program, about, Path(path))
+            else:
+                native = self._program.native
+                text = None if header is None else c_header(native, self.name)
+                digest = library.export(native, self.name, about, Path(path))
         except library.ExportError as reason:
             raise CompileError(f"{self.name} cannot be exported: {reason}") from None
         if header is not None and text is not None:
@@ -160,9 +162,11 @@ class Executable:
         return f"<relay executable {self.name}({types}) -> {show(self.result)}>"
 
 
-def compile_module(module: Module, entry: str | None = None, *, opt_level: int = DEFAULT_LEVEL) -> Executable:
+def compile_module(
+    module: Module, entry: str | None = None, *, opt_level: int = DEFAULT_LEVEL, target: str = CPU
+) -> Executable:
     """The compiled program of a module, as `relay.parse` and `f.lower(..).typed` give one. `entry`: another function
-    than the module's own, or a derivative.
+    than the module's own, or a derivative. `target`: "cuda" for a GPU.
 
     Raises TypeMismatch for anything but a typed module, CompileError for a function that does not exist or cannot be
     compiled.
@@ -177,7 +181,7 @@ def compile_module(module: Module, entry: str | None = None, *, opt_level: int =
         entered = with_entry(module, module.entry if entry is None else entry)
     except EntryError as reason:
         raise CompileError(str(reason)) from None
-    signature = CompiledSignature(entered, entered.main.type.result, opt_level)
+    signature = CompiledSignature(entered, entered.main.type.result, opt_level, target=target)
     signature.refuse_functions()
     parameters = [(p.name, p.type) for p in entered.main.parameters if p.type is not None]
     name = module.entry if entry is None else entry

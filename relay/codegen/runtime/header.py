@@ -50,11 +50,12 @@ class ExportError(Exception):
     """The reason why machine code cannot be kept in a file, or has no header."""
 
 
-_C_TYPES = {
+C_TYPES = {
     "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "uint16_t",
     "bfloat16": "uint16_t", "float32": "float", "float64": "double",
 }  # fmt: skip
+"""The types of elements in C, by dtype."""
 
 
 def identifier(name: str) -> str:
@@ -363,7 +364,7 @@ def _returned_text(name: str, position: int, layout: Layout, pools: Mapping[Pool
             words = 1 + dims.count(ANY)
             shape = "".join("[any]" if dim is ANY else f"[{dim}]" for dim in dims)
             return words, (
-                f"     {position} to {position + words - 1}: {_C_TYPES[base.name]} {shape} of data-dependent size:"
+                f"     {position} to {position + words - 1}: {C_TYPES[base.name]} {shape} of data-dependent size:"
                 f" an int64_t each, which {name}_read{position} reads"
             )
         case StackLayout():
@@ -573,7 +574,7 @@ def _dim_text(dim: Dim | Quotient | Extremum, native: NativeModule) -> str:
 
 def _reader(name: str, position: int, layout: SizedLayout) -> str:
     """The structure and the function that C reads such a tensor with."""
-    c_type = _C_TYPES[layout.base.name]
+    c_type = C_TYPES[layout.base.name]
     words = itertools.count(position + 1)
     shape = ", ".join(f"*(const int64_t*)outputs[{next(words)}]" if d is ANY else str(d) for d in layout.dims)
     return f"""\
@@ -600,7 +601,7 @@ def _quote_string(text: str) -> str:
 
 def _type_text(leaf: TensorLayout) -> str:
     shape = "".join(f"[{dim}]" for dim in leaf.dims)
-    return f"{_C_TYPES[leaf.base.name]} {shape or '(one number)'}"
+    return f"{C_TYPES[leaf.base.name]} {shape or '(one number)'}"
 
 
 def _describe_leaves(

@@ -353,23 +353,35 @@ def emulation(
 def library(source: str) -> tuple[ctypes.CDLL, dict[str, int], dict[str, int]]:
     """The kernels as a library, how many arguments each has, and how many threads. They are not contracted, as NVRTC
     is told not to. Raises AssertionError for more shared memory than a block has."""
+    with tempfile.TemporaryDirectory(prefix="relay-emulation-") as folder:  # each process its own
+        built = build_library(source, Path(folder))
+        bounds = {name: int(threads) for threads, name in _BOUNDS.findall(source)}
+        return ctypes.CDLL(str(built)), {name: _count(given) for name, given in _kernels_of(source)[1]}, bounds
+
+
+def _kernels_of(source: str) -> tuple[str, list[tuple[str, str]]]:
+    """The text of the kernels, and their names and parameters."""
+    text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
+    return text, _KERNEL.findall(text)
+
+
+def build_library(source: str, folder: Path) -> Path:
+    """The library of kernels in a folder, which has a function `NAME_launch` for each. Raises AssertionError for more
+    shared memory than a block has."""
     for part in source.split('extern "C" __global__'):
         declared = [(int(a or 8), int(n) * _BYTES.get(kind, 8)) for a, kind, n in _SHARED.findall(part)]
         assert sum(-(-count // alignment) * alignment for alignment, count in declared) <= DEFAULT.shared_bytes
-    bounds = {name: int(threads) for threads, name in _BOUNDS.findall(source)}
-    text = source[source.index('extern "C" __global__') :] if "__global__" in source else ""
-    kernels = _KERNEL.findall(text)
+    text, kernels = _kernels_of(source)
     text = re.sub(r"__shared__ (alignas\(\d+\))", r"\1 static", text)
     entries = "".join(_entry(name, parameters) for name, parameters in kernels)
     whole = f'#include "{HEADER}"\n{HALF_OPERATIONS}{text}{entries}'
     flags = ["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing"]
     made = [str(COMPILER), *flags, "-U_FORTIFY_SOURCE", "-Wl,-Bsymbolic"]
-    with tempfile.TemporaryDirectory(prefix="relay-emulation-") as folder:  # each process its own
-        code, built = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
-        code.write_text(whole)
-        done = subprocess.run([*made, str(code), "-o", str(built)], capture_output=True, text=True)
-        assert not done.returncode, done.stderr[:2000]
-        return ctypes.CDLL(str(built)), {name: _count(parameters) for name, parameters in kernels}, bounds
+    code, built = folder / "kernels.cpp", folder / "kernels.so"
+    code.write_text(whole)
+    done = subprocess.run([*made, str(code), "-o", str(built)], capture_output=True, text=True)
+    assert not done.returncode, done.stderr[:2000]
+    return built
 
 
 def _count(parameters: str) -> int:
