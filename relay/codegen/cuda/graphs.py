@@ -2,12 +2,15 @@
 
 A call whose host program reads nothing from the GPU starts the same kernels each time, for arguments of the same sizes
 and the same numbers of the host. Its second run is captured: the kernels, on memory that the graph keeps for itself.
-Later calls copy their arguments there, launch the graph, and copy the results out. A program that reads a condition,
-an assertion or a size from the GPU is not captured; the host walks through it each time.
+Later calls copy their arguments there, launch the graph, and copy the results out. An argument that both runs had, as
+the weights of a model, is read where it is: as long as calls pass the same array nothing of it is copied. If one passes
+another array, the graph is captured again, with memory for that argument. A program that reads a condition, an
+assertion or a size from the GPU is not captured; the host walks through it each time.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,21 +38,35 @@ FRAGMENTS = 1 << 16
 
 @attrs.frozen(eq=False)
 class Graph:
-    """A captured call: where its arguments go, and its result, in memory of its own."""
+    """A captured call: where its arguments go, by their positions, and its result, in memory of its own. `shared` are
+    the arguments that it reads where the caller has them."""
 
     executable: Any
-    inputs: tuple[DeviceTensor, ...]
+    inputs: Mapping[int, DeviceTensor]
+    shared: Mapping[int, Memory]
     result: Any
     kept: tuple[object, ...]
+    destroy: Callable[[], object]
 
 
 @attrs.define(eq=False)
 class _CallRecord:
-    """Calls of one kind so far: the kernels and the bytes of the first, and the graph, once there is one."""
+    """Calls of one kind so far: the kernels and the bytes of the first, the memory of the arguments that all have had,
+    and the graph, once there is one."""
 
     launches: int
     bytes: int
+    common: dict[int, weakref.ref[Memory]]
     graph: Graph | None = None
+
+    def compare(self, leaves: Sequence[Any]) -> None:
+        """Take note of the arguments of another call. A graph for other ones is gone."""
+        differ = [n for n, known in self.common.items() if known() is not getattr(leaves[n], "memory", self)]
+        for position in differ:
+            del self.common[position]
+        if self.graph is not None and not self.graph.shared.keys() <= self.common.keys():
+            self.graph.destroy()
+            self.graph = None
 
 
 class Graphs:
@@ -73,20 +90,24 @@ class Graphs:
             for leaf in leaves
         )  # fmt: skip
 
-    def graph(self, key: object) -> Graph | None:
-        """The graph of such calls, if there is one."""
+    def graph(self, key: object, leaves: Sequence[Any]) -> Graph | None:
+        """The graph of such calls, if there is one for these arguments."""
         known = self._known.get(key)
-        return None if known is None else known.graph
+        if known is None:
+            return None
+        known.compare(leaves)
+        return known.graph
 
     def wants(self, key: object) -> bool:
         """True if the next run of this kind is to be captured."""
         known = self._known.get(key)
         return known is not None and known.graph is None and known.launches >= FEWEST
 
-    def record_run(self, key: object, launches: int, taken: int) -> None:
+    def record_run(self, key: object, leaves: Sequence[Any], launches: int, taken: int) -> None:
         """Take note of a run that was not captured."""
         if key not in self._known and len(self._known) < MOST:
-            self._known[key] = _CallRecord(launches, taken)
+            tensors = {n: weakref.ref(leaf.memory) for n, leaf in enumerate(leaves) if isinstance(leaf, DeviceTensor)}
+            self._known[key] = _CallRecord(launches, taken, tensors)
 
     def capture(
         self,
@@ -99,12 +120,13 @@ class Graphs:
         """Capture a run for these arguments; None if it reads something from the GPU, or takes more memory than the
         one before. `rebuild` makes the program's arguments of new leaves."""
         gpu, known = self._gpu, self._known[key]
-        copied = sum(leaf.nbytes + ALIGNMENT for leaf in leaves if not _is_fixed(leaf))
+        own = [n for n, leaf in enumerate(leaves) if not _is_fixed(leaf) and n not in known.common]
+        copied = sum(leaves[n].nbytes + ALIGNMENT for n in own)
         whole = gpu.allocate(copied + known.bytes + known.bytes // 4 + FRAGMENTS)
         arena = Arena(_single_source(whole), gpu.wait, whole.size)
         run.allocate = arena.allocate
         run.numbers = OrderedDict()
-        inputs = [leaf if _is_fixed(leaf) else run.empty(leaf.dtype, leaf.shape) for leaf in leaves]
+        inputs = [run.empty(leaf.dtype, leaf.shape) if n in own else _read_only(leaf) for n, leaf in enumerate(leaves)]
         gpu.call("cuStreamSynchronize", gpu.stream)  # whose kernels may still use what is free now, and written at once
         gpu.call("cuStreamBeginCapture", gpu.stream, gpu.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
         gpu.capturing, gpu.arena.may_wait = True, False
@@ -122,15 +144,21 @@ class Graphs:
             return None
         executable = gpu.call("cuGraphInstantiate", graph, 0)
         gpu.call("cuGraphDestroy", graph)
-        tensors = tuple(own for own, leaf in zip(inputs, leaves, strict=True) if not _is_fixed(leaf))
-        known.graph = Graph(executable, tensors, result, (whole, arena, run.numbers, dict(run.constants)))
+        known.graph = Graph(
+            executable,
+            {n: inputs[n] for n in own},
+            {n: leaves[n].memory for n in known.common},
+            result,
+            (whole, arena, run.numbers, dict(run.constants), inputs),
+            lambda: gpu.call("cuGraphExecDestroy", executable),  # once it has run
+        )
         return known.graph
 
     def replay(self, graph: Graph, leaves: Sequence[Any]) -> None:
         """Launch a graph on these arguments."""
         gpu = self._gpu
-        given = [leaf for leaf in leaves if not _is_fixed(leaf)]
-        for own, leaf in zip(graph.inputs, given, strict=True):
+        for position, own in graph.inputs.items():
+            leaf = leaves[position]
             if isinstance(leaf, DeviceTensor):
                 gpu.copy(leaf.memory, own.memory, own.nbytes)
             else:
@@ -141,6 +169,13 @@ class Graphs:
 def _is_fixed(leaf: Any) -> bool:
     """True for a number of the host, which the graph has been made for."""
     return isinstance(leaf, np.ndarray) and leaf.ndim == 0 and leaf.dtype.kind in "iub"
+
+
+def _read_only(leaf: Any) -> Any:
+    """An argument that is the caller's: a tensor is not written to."""
+    if not isinstance(leaf, DeviceTensor):
+        return leaf
+    return DeviceTensor(leaf.gpu, leaf.memory, leaf.dtype, leaf.shape, owner=leaf)
 
 
 def _single_source(whole: Memory) -> Callable[[int], int]:

@@ -89,8 +89,7 @@ class CudaProgram:
             gpu.enter()
             leaves = _tensor_leaves(arguments)
             key = self._graphs.key(leaves)
-            if key is not None and (graph := self._graphs.graph(key)) is not None:
-                assert leaves is not None
+            if leaves is not None and key is not None and (graph := self._graphs.graph(key, leaves)) is not None:
                 return self._replay(graph, leaves)
             run = self._new_run()
             if key is not None and self._graphs.wants(key):
@@ -107,8 +106,8 @@ class CudaProgram:
             before = {key: cell.content for key, cell in cells.items()}
             try:
                 result = run(given, sizes)
-                if key is not None:
-                    self._graphs.record_run(key, gpu.launches - launched, gpu.arena.peak - before_peak)
+                if leaves is not None and key is not None:
+                    self._graphs.record_run(key, leaves, gpu.launches - launched, gpu.arena.peak - before_peak)
                 found = self._give([result], run)[0]
             finally:
                 for key, cell in cells.items():

@@ -283,6 +283,42 @@ def test_machines_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("separate_kernels")
+def test_graphs_read_the_same_arguments_where_they_are(driver: EmulatedDriver) -> None:
+    """Weights are copied again only where calls pass different ones."""
+
+    @relay
+    def model(x, weights):
+        for w, b in weights:
+            x = relay.tanh(x @ w) + b
+            x = x.at[0].set(b)
+        return relay.softmax(x), weights[0][1]
+
+    square = [X.T @ X / 10, X.T @ X / 7]
+    weights, others = (tuple((w * f, w[0] * f) for w in square) for f in (np.float32(1), np.float32(-2)))
+    placed = relay.device_put(weights)
+
+    def copies_in(x: np.ndarray, given: Any, expected: Any) -> int:
+        driver.calls.clear()
+        found = model(relay.device_put(x), given)
+        assert_agree(found, model.interpret(x, expected), rtol=1e-5, atol=1e-6)
+        return driver.calls["cuMemcpyDtoDAsync"]
+
+    for n in range(4):
+        copies = copies_in(n * X, placed, weights)
+    assert driver.calls["cuGraphLaunch"] == 1
+    results = 2
+    assert copies == 1 + results  # and x
+    for n in range(3):
+        copies = copies_in(n * X, relay.device_put(others), others)
+        assert driver.calls["cuGraphLaunch"] == 1
+        assert driver.calls["cuGraphExecDestroy"] == (n == 0)
+    assert copies == 1 + results + 4
+    for mixed in ((placed[0], relay.device_put(others[1])), (weights[0], placed[1])):
+        copies_in(X, mixed, (weights[0], others[1] if mixed[1] is not placed[1] else weights[1]))
+    assert_agree(placed, weights, rtol=0)
+
+
+@pytest.mark.usefixtures("separate_kernels")
 def test_calls_as_graphs(driver: EmulatedDriver) -> None:
     @relay
     def repeated(x, rounds):
