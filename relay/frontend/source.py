@@ -181,7 +181,7 @@ def _rewrite_library_calls(tree: ast.Module, text: str) -> None:
         with_dicts(tree)
     if any(word in text for word in ("yield", "next(", "itertools")):
         as_lists_and_loops(tree)
-    if "defaultdict" in text or "Counter" in text:
+    if any(word in text for word in ("defaultdict", "Counter", "setdefault")):
         as_dicts(tree)
 
 

@@ -4,6 +4,7 @@ default where a key is missing.
     counts = defaultdict(int)        counts = {}
     counts[k] += 1                   counts[k] = counts.get(k, 0) + 1
     graph[a].append(b)               graph.setdefault(a, []); graph[a].append(b)
+    d.setdefault(a, {})[b] = v       d.setdefault(a, {}); d[a][b] = v
     graph[a]                         graph.setdefault(a, [])
     counter[k]                       counter.get(k, 0)
     counter.update(xs)               counter = counter.counted__(xs)
@@ -136,12 +137,15 @@ class _Defaults:
         """A statement with what its changes of items need before it."""
         before: list[ast.stmt] = []
         match statement:
-            case ast.Expr(
-                ast.Call(ast.Attribute(ast.Call(ast.Attribute(held, "setdefault"), [key, new], [])) as method)
-            ):
+            case (
+                ast.Expr(ast.Call(ast.Attribute(ast.Call() as made) as whole))
+                | ast.Assign([ast.Subscript(ast.Call() as made) as whole])
+                | ast.AugAssign(ast.Subscript(ast.Call() as made) as whole)
+            ) if (parts := _setdefault(made)) is not None:
+                held, key, new = parts
                 place = self._place(held, key, before)
                 before.append(ast.Expr(_method(held, "setdefault", [copy.deepcopy(place.slice), new])))
-                method.value = place
+                whole.value = place
             case ast.AugAssign(ast.Subscript(held, key) as target, operator, value) if (
                 maker := self._maker(held)
             ) is not None:
@@ -211,6 +215,15 @@ class _Defaults:
 def _is_of_rounds(node: ast.AST) -> bool:
     """True for expressions that may be computed several times, and cannot change variables."""
     return isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda)
+
+
+def _setdefault(call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+    """The dict, the key and the default of a call of `setdefault`."""
+    match call:
+        case ast.Call(ast.Attribute(held, "setdefault"), [key, new], []):
+            return held, key, new
+        case _:
+            return None
 
 
 def _method(held: ast.expr, name: str, arguments: list[ast.expr]) -> ast.Call:

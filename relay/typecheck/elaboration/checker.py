@@ -39,6 +39,8 @@ from relay.ir.literals import holds, misfit_text
 from relay.ir.sizes.facts import DimConstraint
 from relay.ir.types import (
     BOOL,
+    INT32,
+    INT64,
     BaseType,
     DataDefinition,
     DataType,
@@ -65,7 +67,7 @@ from relay.typecheck.elaboration.closures.escapes import EnclosingLoops
 from relay.typecheck.elaboration.constraints import Constraints
 from relay.typecheck.elaboration.engine import Engine
 from relay.typecheck.elaboration.frame import Frame
-from relay.typecheck.elaboration.restarts import Assumptions, ParameterPlace
+from relay.typecheck.elaboration.restarts import Assumptions, IntegersAreLong, ParameterPlace
 from relay.typecheck.elaboration.state import ModuleBuilder, NoneTests, SchemeNotes, SizeNotes
 from relay.typecheck.elaboration.values import sizes
 from relay.typecheck.guards import Snapshot
@@ -250,7 +252,7 @@ class Checker(Constraints):
             return sizes.constant(self, out, number, base)
         base = prune(base) if base is not None else self.solver.literal_base(number.specialize(), number.span)  # type: ignore[arg-type]
         if isinstance(base, BaseType):
-            _require_holding(base, number)
+            _require_holding(self, base, number)
             constant = Constant(np.asarray(number.specialize(), dtype=base.dtype), number.span)
             return DynamicValue(constant, constant.type)
         if number.span is not None and isinstance(base, Unknown) and (number.is_float or not base.literals):
@@ -264,7 +266,7 @@ class Checker(Constraints):
         def finish() -> None:
             found = prune(base)  # type: ignore[arg-type]
             if isinstance(found, BaseType):
-                _require_holding(found, number)
+                _require_holding(self, found, number)
             dtype = found.dtype if isinstance(found, BaseType) else _dtype_of_literal(number)
             try:
                 value = np.asarray(number.specialize(), dtype=dtype)
@@ -321,14 +323,15 @@ def _dtype_of_literal(number: Number) -> np.dtype:
     raise TypeMismatch("this integer is out of range for every dtype", number.span, help="write a float: `1e300`")
 
 
-def _require_holding(base: BaseType, number: Number) -> None:
-    """Raises TypeMismatch for a number that the base type does not hold."""
-    if not holds(base, number.specialize()):
-        raise TypeMismatch(
-            misfit_text(base, number.specialize()),
-            number.span,
-            help=_better_number(base, number.specialize()),
-        )
+def _require_holding(checker: Checker, base: BaseType, number: Number) -> None:
+    """Raises TypeMismatch for a number that the base type does not hold; IntegersAreLong, where an int64 would."""
+    value = number.specialize()
+    if holds(base, value):
+        return
+    error = TypeMismatch(misfit_text(base, value), number.span, help=_better_number(base, value))
+    if base == INT32 and holds(INT64, value) and not checker.generic and not checker.decisions.long_integers:
+        raise IntegersAreLong(error)
+    raise error
 
 
 def _better_number(base: BaseType, value: int | float) -> str:

@@ -321,6 +321,8 @@ class Constraints(DiagnosticCollector):
         """The dtype of numbers that nothing else decides. Those that are converted to float64, as `np.array([0.1],
         dtype=np.float64)` converts them, are of float64 before: a float32 would have rounded them."""
         default = default_of(base)
+        if default == INT32 and self.decisions.long_integers:
+            return INT64
         wider = any(prune(wanted) == FLOAT64 and prune(number) is base for number, wanted in self.solver.conversions)
         return FLOAT64 if wider and default == FLOAT32 else default
 

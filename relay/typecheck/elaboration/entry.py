@@ -63,7 +63,7 @@ from relay.typecheck.elaboration.dynamic_shapes.data_dependent import pack_sizes
 from relay.typecheck.elaboration.engine import Engine, Scheme, late_import
 from relay.typecheck.elaboration.expressions.arguments import defaults, require_fitting
 from relay.typecheck.elaboration.instances import instantiate
-from relay.typecheck.elaboration.restarts import Assumptions, Restart
+from relay.typecheck.elaboration.restarts import Assumptions, IntegersAreLong, Restart
 from relay.typecheck.elaboration.schemes import rank_n_types
 from relay.typecheck.elaboration.schemes.schemes import generalize, name_the_rest
 from relay.typecheck.elaboration.values.expansion import expand
@@ -114,6 +114,8 @@ def elaborate_program(
         except Restart as found:
             before = decisions.content()
             found.note(decisions)
+            if isinstance(found, IntegersAreLong):
+                mistake = mistake or found.error
             if decisions.content() == before:  # there would be no end
                 raise InternalError(
                     f"an elaboration was restarted without a new assumption: {type(found).__name__}"

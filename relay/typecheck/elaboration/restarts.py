@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from relay.errors import Span
+from relay.errors import RelayError, Span
 from relay.ir.expr import LoopLabel
 from relay.ir.types import BaseType, Type
 
@@ -58,13 +58,15 @@ class Assumptions:
     of_several_types: set[ParameterPlace] = attrs.field(factory=set)  # unannotated ones that are functions
     idle: set[LoopLabel] = attrs.field(factory=set)  # `for` loops without rounds, whose bodies do not fit the sizes
     elements: dict[Span, Type] = attrs.field(factory=dict)  # what is appended to lists that begin with nothing
+    long_integers: list[bool] = attrs.field(factory=list)  # undecided integers are int64, for one has to be
     tables: set[object] = attrs.field(factory=set)  # where dicts are made whose keys are known at run time only
 
     def content(self) -> tuple[object, ...]:
         """The content, to be compared with a later one."""
         places = frozenset(self.growing), frozenset(self.of_all_sizes)
         parameters = (frozenset(found) for found in (self.specializing, self.of_several_types, self.counting))
-        functions = frozenset(self.kept), frozenset(self.differing), frozenset(self.choosing_texts), len(self.caught)
+        functions = frozenset(self.kept), frozenset(self.differing), frozenset(self.choosing_texts)
+        found_out = len(self.caught), len(self.long_integers)
         marked = (self.unrolled, self.by_call, self.endless, self.copied, self.peeled, self.idle)
         loops = tuple(frozenset(found) for found in marked)
         varying = {place: frozenset(axes) for place, axes in self.varying.items()}
@@ -76,7 +78,7 @@ class Assumptions:
             frozenset(self.cells),
             frozenset(self.tables),
         )
-        return (*places, *parameters, *functions, *loops, varying, dict(self.widened), *found_types)
+        return (*places, *parameters, *functions, *found_out, *loops, varying, dict(self.widened), *found_types)
 
     @property
     def has_nested_growth(self) -> bool:
@@ -252,6 +254,18 @@ class ErrorsAreCaught(Restart):
 
     def note(self, decisions: Assumptions) -> None:
         decisions.caught.append(True)
+
+
+class IntegersAreLong(Restart):
+    """A number that an int32 does not hold meets integers that are int32 because nothing else decided: they are all
+    int64. The error is reported where that does not help."""
+
+    def __init__(self, error: RelayError) -> None:
+        super().__init__()
+        self.error = error
+
+    def note(self, decisions: Assumptions) -> None:
+        decisions.long_integers.append(True)
 
 
 class KeysOfRun(Restart):

@@ -59,7 +59,7 @@ from relay.typecheck.elaboration.restarts import CellReadEarly
 from relay.typecheck.elaboration.values.data import data_type, fresh_type, is_data_class, is_text
 from relay.typecheck.elaboration.values.data_construction import build
 from relay.typecheck.elaboration.values.expansion import expand
-from relay.typecheck.unification import resolve
+from relay.typecheck.unification import flat_shape, resolve
 
 NONE = PythonObject(None)
 
@@ -72,6 +72,21 @@ def is_none(entity: AbstractValue) -> bool:
 def may_be_none(entity: AbstractValue) -> bool:
     """True if a value may be None at run time."""
     return isinstance(entity, DynamicValue) and is_optional(entity.type)
+
+
+def are_comparable(operands: Sequence[AbstractValue]) -> bool:
+    """True if operands of which one may be None have one answer to `==`: none is an array where it is not None."""
+    return all(_is_comparable(one, operands) for one in operands if may_be_none(one))
+
+
+def _is_comparable(entity: AbstractValue, operands: Sequence[AbstractValue]) -> bool:
+    assert isinstance(entity, DynamicValue)
+    inside = prune(content_type(entity.type))
+    if isinstance(inside, TensorType):
+        return flat_shape(inside.shape) == ()
+    if isinstance(inside, Unknown):  # which a later use decides
+        return any(is_none(o) or is_text(o) or isinstance(o, Number) for o in operands)
+    return isinstance(inside, DataType | TupleType)
 
 
 def have_optional(entities: Sequence[AbstractValue]) -> bool:
@@ -173,6 +188,18 @@ def note_truth(checker: Checker, condition: AbstractValue, variable: object, ent
     """Note that an optional variable is not None where a condition holds that is its truth."""
     if isinstance(variable, Var) and may_be_none(entity):
         checker.none_tests.note(condition, frozenset({variable}), frozenset())
+
+
+def note_equal(
+    checker: Checker, found: AbstractValue, name: str, atoms: Sequence[Atom], given: Sequence[AbstractValue]
+) -> None:
+    """Note of the answer of `==` or `!=` where an optional variable is not None: where it equals what is not None."""
+    for atom, own, other in zip(atoms, given, reversed(given), strict=True):
+        if not isinstance(atom, Var) or not may_be_none(own) or may_be_none(other):
+            continue
+        where, nowhere = frozenset({atom}), frozenset[Var]()
+        equals_value = (name == "equal") is not is_none(other)
+        checker.none_tests.note(found, *((where, nowhere) if equals_value else (nowhere, where)))
 
 
 def content(
@@ -286,8 +313,8 @@ def is_filter(callee: AbstractValue) -> bool:
 
 # ---- uses
 
-_PASSING = ("append", "insert", "list", "extend", "update", "is_none", "growing", "keep")
-"""The intrinsics that put their arguments into structures, or ask whether they are None or true."""
+_PASSING = ("append", "contains", "insert", "list", "extend", "update", "is_none", "growing", "keep")
+"""The intrinsics that put their arguments into structures, or ask whether they are None, true, or in something."""
 
 
 def passes(callee: AbstractValue) -> bool:

@@ -218,6 +218,13 @@ class _Operands:
         entity = atom_entity(self.context, atom)
         return optionals.content(self.checker, self.out, entity, describe(atom), self.span)
 
+    def compared(self, atoms: tuple[Atom, ...]) -> list[AbstractValue]:
+        """The meanings of the operands of `==`: None equals None alone, but an array is compared by elements."""
+        given = [atom_entity(self.context, a) for a in atoms]
+        if any(map(optionals.may_be_none, given)) and not optionals.are_comparable(given):
+            return [self.content(a) for a in atoms]
+        return given
+
     def denied(self, atom: Atom) -> AbstractValue:
         """The meaning of the operand of `not`, which may be None."""
         entity = atom_entity(self.context, atom)
@@ -328,9 +335,15 @@ def _value(operands: _Operands, value: Expr, targets: tuple[Var, ...]) -> Abstra
     checker, context, out = operands.checker, operands.context, operands.out
     match value:
         case OpCall(name, arguments, attributes, span):
-            given = [operands.denied(a) if name == "logical_not" else operands.content(a) for a in arguments]
+            is_comparison = name in ("equal", "not_equal")
+            if is_comparison:
+                given = operands.compared(arguments)
+            else:
+                given = [operands.denied(a) if name == "logical_not" else operands.content(a) for a in arguments]
             described = [describe(a) for a in arguments]
             entity = apply_named(checker, out, name, given, dict(attributes), span, described)
+            if is_comparison:
+                optionals.note_equal(checker, entity, name, arguments, given)
             if name == "logical_not":
                 holds, fails = checker.none_tests.of_condition(given[0])
                 checker.none_tests.note(entity, fails, holds)

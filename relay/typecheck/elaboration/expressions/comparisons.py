@@ -13,7 +13,7 @@ import numpy as np
 
 from relay.errors import Span, TypeCheckError, TypeMismatch
 from relay.ir.definition import complete_definition, data_class
-from relay.ir.expr import Block, Match, MatchArm, Yield
+from relay.ir.expr import Atom, Block, Match, MatchArm, Yield
 from relay.ir.types import BOOL, BaseType, Form, TensorType, prune, scalar, show
 from relay.operator import lookup
 from relay.typecheck.elaboration.abstract_values import (
@@ -31,9 +31,11 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow import optionals
 from relay.typecheck.elaboration.diagnostics.mistakes import SchemeOnly
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, list_reductions
 from relay.typecheck.elaboration.expressions import operators
+from relay.typecheck.elaboration.expressions.conditions import require_bool
 from relay.typecheck.elaboration.expressions.operators import bool_value
 from relay.typecheck.elaboration.members.iterated import iterated
 from relay.typecheck.elaboration.schemes import conditional_types
@@ -65,7 +67,9 @@ def combine_conditions(
 def equal(
     checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
 ) -> AbstractValue:
-    """`left == right` where at least one side is a structure, and inside of structures."""
+    """`left == right` where at least one side is a structure or may be None, and inside of structures."""
+    if optionals.may_be_none(left) or optionals.may_be_none(right):
+        return _equal_where_present(checker, out, left, right, span)
     left, right = (settle(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (left, right))
     if members_of_run(left) is not None or members_of_run(right) is not None:
         left, right = as_number(left, span), as_number(right, span)
@@ -99,6 +103,30 @@ def equal(
     return checker.engine.apply_operator(checker, out, "equal", [left, right], {}, span, [])
 
 
+def _equal_where_present(
+    checker: Checker, out: TypedBlockBuilder, left: AbstractValue, right: AbstractValue, span: Span | None
+) -> AbstractValue:
+    """`left == right` where a side may be None: None equals None alone, and contents are compared."""
+    if not optionals.may_be_none(left):
+        left, right = right, left
+    assert isinstance(left, DynamicValue)
+    if optionals.is_none(right):
+        return optionals.is_nothing(checker, out, left, span)
+    place = TypedBlockBuilder()
+
+    def same_content(content: DynamicValue) -> Atom:
+        inside = expand(checker, place, content, span)
+        return require_bool(checker, place, equal(checker, place, inside, right, span), span, "a comparison").atom
+
+    same = optionals.on_content(checker, out, place, left, same_content, span)
+    if not optionals.may_be_none(right):
+        return same
+    assert isinstance(right, DynamicValue)
+    missing = (optionals.is_nothing(checker, out, side, span) for side in (left, right))
+    neither = combine_conditions(checker, out, missing, False, span)
+    return combine_conditions(checker, out, (neither, same), True, span)
+
+
 def _class(form: Form | None) -> object:
     return (tuple,) if form is None else (form.cls, frozenset(form.names) if form.cls is dict else form.names)
 
@@ -107,7 +135,9 @@ def contains(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
     """`item in container`."""
-    item, container = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in arguments)
+    item, container = arguments
+    container = optionals.content(checker, out, container, "what `in` looks through", span)
+    item, container = (expand(checker, out, e, span) if isinstance(e, DynamicValue) else e for e in (item, container))
     if (own := special_methods.call(checker, out, "__contains__", container, [item], span)) is not None:
         return own
     container = iterated(checker, out, container, span, in_any_order=True)

@@ -26,6 +26,7 @@ from relay.typecheck.elaboration.abstract_values import (
     is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
+from relay.typecheck.elaboration.control_flow.optionals import may_be_none
 from relay.typecheck.elaboration.diagnostics.descriptions import operator_name
 from relay.typecheck.elaboration.diagnostics.mistakes import MOST_ELEMENTS, SchemeOnly, refuse_many
 from relay.typecheck.elaboration.dynamic_lists import dynamic_lists, tables
@@ -108,6 +109,9 @@ def apply_named(
             from relay.typecheck.elaboration.diagnostics import whole_gradients
 
         whole_gradients.require_operands(checker, name, operands, described, span)
+    if name in ("equal", "not_equal") and any(map(may_be_none, operands)):
+        same = comparisons.equal(checker, out, operands[0], operands[1], span)
+        return same if name == "equal" else apply_named(checker, out, "logical_not", [same], {}, span, [])
     if any(isinstance(o, MaskedElements) for o in operands):
         return masks.combine_masked(checker, out, name, operands, span)
     if name == "logical_not" and is_number(operands[0]):
