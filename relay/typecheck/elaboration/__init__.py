@@ -193,7 +193,7 @@ def _with_functions(
 ) -> tuple[Checker, Module, Node | None]:
     """The program, which returns what the functions in its result have captured, if it holds any that are known."""
     mistake: RelayError | None = None
-    checker, decisions = None, Assumptions(candidates=candidates)
+    checker, decisions, is_refused = None, Assumptions(candidates=candidates), False
     engine = load()
     try:
         checker, module = engine.elaborate_program(engine, False, definition, arguments, symbolic, decisions)
@@ -208,7 +208,7 @@ def _with_functions(
     except RelayError as error:
         if not isinstance(definition, Definition) or not any(decisions.holding):
             raise
-        mistake = error
+        mistake, is_refused = error, True
     try:
         packing, packed = engine.elaborate_program(
             engine, False, definition, arguments, symbolic, Assumptions(candidates=candidates, returning=True)
@@ -216,6 +216,8 @@ def _with_functions(
         returned = packing.module.globals[packed.entry].returned
         if returned is not None:
             return packing, packed, resolve_node(returned)
+        if is_refused:  # no result of the program, but the results of calls in it
+            return packing, packed, None
     except FunctionChosenAtRunTime:
         if mistake is not None:
             raise _untyped_function_error(definition, mistake) from None

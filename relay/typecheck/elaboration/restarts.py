@@ -35,7 +35,7 @@ class Assumptions:
     varying: dict[Place, set[int]] = attrs.field(factory=dict)  # axes of tensors there whose size changes
     widened: dict[Place | None, BaseType] = attrs.field(factory=dict)  # integers that larger ones join; None: in lists
     specializing: set[ParameterPlace] = attrs.field(factory=set)
-    holding: list[bool] = attrs.field(factory=list)  # whether results of the program held functions
+    holding: list[bool] = attrs.field(factory=list)  # whether results of the program, or of calls, held functions
     labeled: list[object] = attrs.field(factory=list)  # results of the program that hold strings which are known
     returning: bool = False  # the result holds functions, of which the program returns what they have captured
     kept: set[LoopLabel] = attrs.field(factory=set)  # functions whose results stay run-time values there

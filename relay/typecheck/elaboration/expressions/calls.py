@@ -96,6 +96,7 @@ def apply(
             return found
         case DynamicValue():
             if keywords:
+                checker.decisions.holding.append(True)  # the function itself may have parameters of these names
                 raise TypeCheckError("a function value takes no keyword arguments", span)
             return call_value(checker, out, callee, arguments, span, name)
         case PythonObject(TensorMethod(method)):

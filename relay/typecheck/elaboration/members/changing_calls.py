@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relay.ir.types import StackType, TensorType, Unknown, prune
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
     DynamicValue,
@@ -43,6 +44,8 @@ def apply(call: Call, callee: AbstractValue, changed: Sequence[int], name: str =
             back[position] = _components(call, result)[way[0]] if way else result
     names = [p.name for p in definition.function.parameters]
     for position, value in back.items():
+        if position < len(arguments):
+            _settle(call, value, arguments[position])
         if position < is_method:
             given[-1] = value
         elif position - is_method < len(call.arguments):
@@ -52,6 +55,15 @@ def apply(call: Call, callee: AbstractValue, changed: Sequence[int], name: str =
                 if key == names[position]:
                     given[place] = value
     return Tuple((result, *(given[i] for i in changed)))
+
+
+def _settle(call: Call, value: AbstractValue, given: AbstractValue) -> None:
+    """Let a list or array that a call gives back have the type of the one that it was given, where a function calls
+    itself and its result is not known yet."""
+    if not isinstance(value, DynamicValue) or not isinstance(given, DynamicValue):
+        return
+    if isinstance(prune(value.type), Unknown) and isinstance(prune(given.type), StackType | TensorType):
+        call.checker.solver.unify(value.type, given.type)
 
 
 def _components(call: Call, whole: AbstractValue) -> Sequence[AbstractValue]:

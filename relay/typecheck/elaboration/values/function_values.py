@@ -307,6 +307,7 @@ def call_value(
         count = len(type_.parameters)
         where = callee.atom.span
         labels = (Label(where, f"it is {show(resolve(type_))}"),) if where is not None else ()
+        checker.decisions.holding.append(True)  # the function itself may have defaults for others
         raise TypeCheckError(wrong_count(name, count, count, len(values)), span, labels=labels)
     if not isinstance(type_, FunctionType | Unknown):
         help = "its elements are x[i]" if isinstance(type_, TensorType) else None
