@@ -448,18 +448,29 @@ def _packable_layout(layout: Layout) -> TensorLayout | RowLayout | StackLayout:
     raise Unpackable
 
 
+def _write_rows(column: np.ndarray, arrays: list[Any]) -> bool:
+    """Write arrays, one after the other, into a column; False if they are not of the dtype and shape of its rows.
+    To ask each for its length is three times as fast as for its shape."""
+    try:
+        if set(map(len, arrays)) != {column.shape[1]}:
+            return False
+        np.concatenate(arrays, out=column.reshape(-1, *column.shape[2:]), casting="no")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def write_tensors(column: np.ndarray, values: list[Any], kinds: frozenset[type]) -> bool:
     """Write values into the rows of a column; False if they are not of its dtype and shape."""
     if Array in kinds:
         values = [v.numpy() if type(v) is Array else v for v in values]
         kinds = frozenset(map(type, values))
     if all(kind is np.ndarray or issubclass(kind, np.generic) for kind in kinds):
+        if column.ndim > 1 and column.size:
+            return _write_rows(column, values)
         if set(map(_type_of_array, values)) != {(column.dtype, column.shape[1:])}:
             return False
-        if column.ndim > 1 and column.size:
-            np.concatenate(values, out=column.reshape(-1, *column.shape[2:]))
-        else:
-            column[...] = values
+        column[...] = values
         return True
     if column.ndim > 1 or len(kinds) > 1:
         return False
