@@ -219,7 +219,7 @@ CLAIMS = [
     # semantics
     Claim("Writes to references, `assert` and `print` happen in that order.", "r = relay.ref(0)\ndef fails(v):\n    r.value = v\n    assert v < 2, f'second: {r.value}'\n    return v\nreturn fails(1) + fails(2) + fails(3)", (), Fails("second: 2")),
     Claim("A computation whose result is not used may be removed, with its run-time check, unless it has such an effect.", "b = a[5]\nreturn a[0]", (X,), Fails("index")),
-    Claim("It is an `Int32`, or an `Int64` where a literal, a size or a bound of the range needs one.", "n = 1\nm = 3000000000\nreturn n.dtype == relay.Int32, m.dtype == relay.Int64, [i.dtype == relay.Int64 for i in range(2999999999, m)][0]", (), (True, True, True)),
+    Claim("It is an `Int32`, or an `Int64` where a literal, a size or a bound of the range needs one; where such a literal meets integers of the program, all of these whose dtype nothing else decides are `Int64`.", "n = 1\nm = 3000000000\nreturn n.dtype == relay.Int32, m.dtype == relay.Int64, [i.dtype == relay.Int64 for i in range(2999999999, m)][0]", (), (True, True, True)),
     Claim("A value that only ever holds integers is an integer everywhere:", "n = 0\nfor i, v in enumerate(a):\n    n += i\nxs = [v for v in a if v > 1.0]\nreturn n / 2 + b / 2 + len(xs) / 2 + a.shape[0] / 2, n, b, len(xs)", (X, 3), (5.5, 3, 3, 2)),
     Claim("A variable that is assigned a float on some path is a float:", "total = 0\nfor v in a:\n    total += v\ny = 0 if total > 99.0 else a[0]\nr, n = relay.ref(0), 1\nr.value = n\nr.value += 0.5\nreturn total, y, r.value, n", (X,), (7.0, 1.0, 1.5, 1)),
     Claim("Differentiating with respect to a Python integer makes it a float where it is combined with one.", "return relay.grad(lambda n: n * n * 1.5)(2)", (), 6.0),
