@@ -39,6 +39,13 @@ def down(xs, k):
         s = s + i
     return s if k == 0 else s + down(xs, k - 1)
 
+def starred(*parts):
+    rows = [list(part) for part in parts]
+    return total(rows[0]) * 3.0 + len(rows[-1])
+
+def first_of(pair):
+    return total(pair[0]) + pair[1]
+
 """
 
 CALLS = (
@@ -56,6 +63,9 @@ CALLS = (
     "down(range(n), n) * x[0]",
     "(lambda it: sum([i * 2 for i in it]))(range(n)) * x[0]",
     "total(xs=range(n)) * x[0]",
+    "starred(range(n), range(2)) * x[0] + starred(range(n)) * x[0]",
+    "starred(x, range(n), zip(x, x)) + starred(*(x, enumerate(x)))",
+    "first_of((range(n), n)) * x[0] + first_of((reversed(range(n)), 2)) * x[0]",
 )
 
 

@@ -484,3 +484,19 @@ def test_generator_expressions_are_unpacked() -> None:
         return a - b
 
     same(unpacked, 3.0)
+
+
+@relay
+def of_ranges(k, x):
+    products = [a * 10 + b for a, b in itertools.product(range(k), range(2))]
+    scaled = [a * b for a, b in itertools.product(range(k), [1.5 * x, 2.5])]
+    squares = [a - b for a, b in itertools.product(range(k), repeat=2)]
+    filled = [a + b for a, b in itertools.zip_longest(range(k), range(2), fillvalue=9)]
+    joined = list(itertools.chain(range(k), range(2), *[range(i) for i in range(3)]))
+    numbered = [i * v + b for (i, v), b in itertools.product(enumerate([x, 2.0]), range(k))]
+    return products, scaled, squares, filled, joined, numbered, sum(itertools.chain.from_iterable([range(k), range(2)]))
+
+
+def test_functions_of_itertools_take_ranges_of_any_length() -> None:
+    for k in (3, 1):
+        same(of_ranges, k, 2.0)

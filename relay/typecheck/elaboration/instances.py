@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
+import attrs
+
 from relay.errors import Span, TypeCheckError
 from relay.ir.definition import given_back
 from relay.ir.expr import (
@@ -57,6 +59,7 @@ from relay.typecheck.elaboration.expressions.arguments import (
     static_positions,
 )
 from relay.typecheck.elaboration.instance_bodies import InstanceElaboration, InstanceRequest, is_count, is_number
+from relay.typecheck.elaboration.library.library_calls import list_elements
 from relay.typecheck.elaboration.restarts import ParameterPlace
 from relay.typecheck.elaboration.schemes import conditional_types, rank_n_types
 from relay.typecheck.elaboration.similar_instances import Likeness
@@ -152,6 +155,8 @@ def _passed_values(
             fixed = fixed or not _grows(checker, function, local)
         if is_passed and not fixed:
             entity = entities[position] = iterables.passed_values(checker, out, entity, span)
+        elif isinstance(entity, Tuple) and not fixed and iterables.are_in(entity):
+            entity = entities[position] = _with_lists(checker, out, entity, span)
         if rank_n_types.is_polymorphic(parameter) and not _is_passed_on(entity):
             entities[position] = rank_n_types.check_polymorphic_argument(
                 checker, out, entity, parameter, function.name, span
@@ -165,6 +170,15 @@ def _passed_values(
             entity = labels.without_labels(entity)
         values.append(None if fixed else _argument(checker, out, entity, span or parameter.span))
     return values, numbers
+
+
+def _with_lists(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> AbstractValue:
+    """An argument with lists in place of the ranges and zips in its tuples."""
+    if iterables.is_iterable_only(entity):
+        return list_elements(checker, out, entity, span)
+    if not isinstance(entity, Tuple):
+        return entity
+    return attrs.evolve(entity, items=tuple(_with_lists(checker, out, item, span) for item in entity.items))
 
 
 def _know_given_back(

@@ -32,6 +32,11 @@ def is_iterable_only(entity: AbstractValue) -> bool:
     return isinstance(entity, Range | Progression | Zip)
 
 
+def are_in(entity: AbstractValue) -> bool:
+    """True if there are such entities in a structure."""
+    return isinstance(entity, Tuple) and any(is_iterable_only(item) or are_in(item) for item in entity.items)
+
+
 def passed_values(checker: Checker, out: TypedBlockBuilder, entity: AbstractValue, span: Span | None) -> Tuple:
     """The run-time values of the iterable."""
     found = _values(entity)
