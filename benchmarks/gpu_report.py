@@ -1,6 +1,7 @@
 """`make test-gpu`: everything that needs a GPU, as one report. Without a GPU it says so in one line, and ends with 0.
 
-1. Correctness: all programs of the tests, values and gradients, beside the interpreter.
+1. Correctness: all programs of the tests, values and gradients, and programs that are large enough for cuBLASLt and
+   cuDNN, beside the interpreter.
 2. compute-sanitizer, memcheck and racecheck, on a sample of them, where it is installed.
 3. Speed, beside PyTorch and JAX where they are installed, one process each, and as a part of the GPU's peaks.
 
@@ -213,8 +214,10 @@ def main() -> int:
             return 0
         peak = peaks(gpu)
         title = f"# {gpu.name} ({gpu.architecture})" + ", emulated on the processor" * options.dry_run
+        libraries = {"cuBLASLt": gpu.cublas, "cuDNN": gpu.cudnn}
+    title += "".join(f"\n\n{name} is not there" for name, library in libraries.items() if library is None)
     parts = options.only or ["correctness", "sanitizer", "speed"]
-    keys = program_keys()
+    keys = [key for key in program_keys() if not (options.dry_run and key.startswith("library"))]  # large ones
     count = options.sample or (4 if options.dry_run else len(keys))
     random.Random(0).shuffle(keys)
     flags = ["--dry-run"] * options.dry_run

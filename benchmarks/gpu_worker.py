@@ -58,11 +58,35 @@ def toolchain(dry: bool, chunk: int | None) -> Iterator[None]:
 
 
 def program_keys() -> list[str]:
-    """All that is checked: the values of programs, and the gradients of those that have some."""
+    """All that is checked: the values of programs, the gradients of those that have some, and programs that are large
+    enough for NVIDIA's libraries."""
     from zoo import programs
 
     found = list(enumerate(programs()))
-    return [f"value:{n}" for n, _ in found] + [f"gradient:{n}" for n, p in found if p.differentiable]
+    keys = [f"value:{n}" for n, _ in found] + [f"gradient:{n}" for n, p in found if p.differentiable]
+    return keys + [f"library:{name}" for name in library_programs()]
+
+
+def library_programs() -> dict[str, tuple[Any, tuple[Any, ...], float]]:
+    """Products, convolutions and derivatives that NVIDIA's libraries compute where they are installed, in float32 and
+    in half precision: the function, its arguments, and how much the result may differ."""
+    from gpu.large_convolutions import CONVOLUTIONS, LOSSES
+    from gpu.large_products import BATCHES, PRODUCTS
+
+    import relay
+    from relay.ir.types import BaseType
+
+    kinds = {"product": PRODUCTS, "batch": BATCHES, "convolution": CONVOLUTIONS, "derivative": LOSSES}
+    found: dict[str, tuple[Any, tuple[Any, ...], float]] = {}
+    for kind, forms in kinds.items():
+        for name, (function, arguments, *_) in forms.items():
+            made = relay.relay(function)
+            if kind == "derivative":
+                made = relay.grad(made, argnums=(0, 1))
+            for dtype, tolerance in (("float32", 2e-3), ("float16", 1e-2), ("bfloat16", 5e-2)):
+                given = tuple(array.astype(BaseType(dtype).dtype) for array in arguments)
+                found[f"{kind}, {name}, {dtype}"] = made, given, tolerance
+    return found
 
 
 def check(key: str) -> dict[str, Any]:
@@ -75,28 +99,34 @@ def check(key: str) -> dict[str, Any]:
     from relay.errors import CompileError, InternalError
 
     kind, number = key.split(":")
-    program = programs()[int(number)]
-    function = program.function if kind == "value" else relay.value_and_grad(program.function)
+    tolerance = 1e-4
+    if kind == "library":
+        name = number
+        function, arguments, tolerance = library_programs()[name]
+    else:
+        program = programs()[int(number)]
+        function = program.function if kind == "value" else relay.value_and_grad(program.function)
+        name, arguments = program.name, program.arguments
     start = time.perf_counter()
     try:
-        expected = function.interpret(*program.arguments)
-        lowered, values = function._lower(program.arguments, {}, symbolic=False)
+        expected = function.interpret(*arguments)
+        lowered, values = function._lower(arguments, {}, symbolic=False)
         on_gpu = lowered.on_gpu()
         compiled = on_gpu.program
         made = time.perf_counter() - start
         found = wrap(compiled(values), lowered.result)
         # NVIDIA's functions for float32 are right to two units in the last place; sums are in another order.
-        assert_agree(found, expected, rtol=1e-4, atol=1e-5)
+        assert_agree(found, expected, rtol=tolerance, atol=tolerance / 10)
     except CompileError as error:
-        return {"name": program.name, "outcome": "refused", "text": error.message}
+        return {"name": name, "outcome": "refused", "text": error.message}
     except AssertionError as error:
-        return {"name": program.name, "outcome": "wrong", "text": str(error)[:400]}
+        return {"name": name, "outcome": "wrong", "text": str(error)[:400]}
     except InternalError as error:
         poisoned = "the GPU's driver says" in str(error)
-        return {"name": program.name, "outcome": "failed", "text": str(error)[:400], "poisoned": poisoned}
+        return {"name": name, "outcome": "failed", "text": str(error)[:400], "poisoned": poisoned}
     except Exception as error:
-        return {"name": program.name, "outcome": "failed", "text": f"{type(error).__name__}: {error}"[:400]}
-    return {"name": program.name, "outcome": "right", "seconds": made}
+        return {"name": name, "outcome": "failed", "text": f"{type(error).__name__}: {error}"[:400]}
+    return {"name": name, "outcome": "right", "seconds": made}
 
 
 def correctness(keys: list[str]) -> int:

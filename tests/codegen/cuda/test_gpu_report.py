@@ -42,6 +42,21 @@ def test_a_dry_run(tmp_path: Path) -> None:
     assert "1 values and gradients: 1 right" in written.read_text()
 
 
+def test_library_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are among what is checked, in each dtype."""
+    monkeypatch.syspath_prepend(str(REPORT.parent))
+    import gpu_worker
+
+    name = "batch, layer, float16"
+    assert f"library:{name}" in gpu_worker.program_keys()
+    function, arguments, tolerance = gpu_worker.library_programs()[name]
+    assert {str(array.dtype) for array in arguments} == {"float16"}
+    small = tuple(array[:1, :1, :8, :8] if array.ndim == 4 else array[:8] for array in arguments)
+    monkeypatch.setattr(gpu_worker, "library_programs", lambda: {name: (function, small, tolerance)})
+    with gpu_worker.toolchain(True, None):
+        assert gpu_worker.check(f"library:{name}")["outcome"] == "right"
+
+
 def test_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of training that the report times are right, and change the weights."""
     monkeypatch.syspath_prepend(str(REPORT.parent))
