@@ -197,6 +197,8 @@ def _library_text(group: GroupKernels) -> list[str]:
     text = f"with channels {'last' if library.channels_last else 'first'}"
     copied = [copy.launches[0].name for copy in group.copies if copy is not None]
     copies = f", with the copies {', '.join(copied)}" if copied else ""
+    if group.rest is not None:
+        copies += f", and then {', '.join(launch.name for launch in group.rest.kernels.launches)}"
     return [f"  or cuDNN, where it is installed and the convolution is large enough: {text}{copies}"]
 
 

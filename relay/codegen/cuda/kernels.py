@@ -14,8 +14,13 @@ import attrs
 from tvm.ir import TensorLoad
 from tvm_ffi import structural_map, structural_walk
 
-from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, host_calls, is_view, updated_variable
-from relay.codegen.cuda.libraries.convolutions import LibraryConvolution, Order, library_convolution
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, Launch, Rest, host_calls, is_view, updated_variable
+from relay.codegen.cuda.libraries.convolutions import (
+    LibraryConvolution,
+    Order,
+    convolution_and_rest,
+    library_convolution,
+)
 from relay.codegen.cuda.libraries.products import LibraryProduct, library_product
 from relay.codegen.cuda.rules.attention import NAME as ATTENTION
 from relay.codegen.cuda.rules.attention import attention
@@ -100,8 +105,17 @@ class DeviceKernels:
     ) -> GroupKernels:
         """The same kernels for a group that is like the one that they were made for."""
         library: LibraryProduct | LibraryConvolution | str | None = library_product(group, operands)
+        rest = None
         if library is None:
             library = library_convolution(group, operands)
+        if isinstance(library, str) and (parts := convolution_and_rest(group)) is not None:
+            alone, after = parts
+            found = library_convolution(alone, operands)
+            if isinstance(found, str):
+                library = found
+            elif found is not None and updated_variable(after) is updated_variable(group):
+                library = found
+                rest = Rest(alone.outputs[0], self.group(after))
         return attrs.evolve(
             made,
             operands=operands,
@@ -112,6 +126,7 @@ class DeviceKernels:
             lines=tuple(call.span for call in _calls(group) if call.span is not None),
             library=library,
             copies=self._copies(library) if isinstance(library, LibraryConvolution) else (),
+            rest=rest,
             updated=updated_variable(group),
             is_view=is_view(group, operands),
         )

@@ -39,14 +39,22 @@ class Launch:
 
 
 @attrs.frozen(eq=False)
+class Rest:
+    """The kernels of a group that follow what a library computes of it: the result that they read."""
+
+    result: Var
+    kernels: GroupKernels
+
+
+@attrs.frozen(eq=False)
 class GroupKernels:
     """The launches that compute a group, one after another. `temporaries`: the bytes of buffers between them, and
     `sizes`: the dims that the kernels know as GENERAL, in this order. `calls`: the operators, and what they make, if
     the host may compute them where it has all operands. `lines`: where the program has the operators. `library`: what a
     library may compute in place of the launches, or why none does; `copies`: the kernels that copy the factors, the
-    addend and the result to and from its layout, each where it is needed. `updated`: the variable whose elements the
-    last result has, but for those that the launches write: they find it there, and it is no operand. `is_view`: the
-    result is the operand in another shape, and shares its memory."""
+    addend and the result to and from its layout, each where it is needed, and `rest` what it leaves. `updated`: the
+    variable whose elements the last result has, but for those that the launches write: they find it there, and it is no
+    operand. `is_view`: the result is the operand in another shape, and shares its memory."""
 
     operands: tuple[Atom, ...]
     outputs: tuple[Var, ...]
@@ -58,6 +66,7 @@ class GroupKernels:
     lines: tuple[Span, ...] = ()
     library: LibraryProduct | LibraryConvolution | str | None = None
     copies: tuple[GroupKernels | None, ...] = ()
+    rest: Rest | None = None
     updated: Var | None = None
     is_view: bool = False
 
@@ -69,8 +78,9 @@ class GroupKernels:
 
     @property
     def all_launches(self) -> list[Launch]:
-        """Its kernels, and those of its copies."""
-        return [*self.launches, *(launch for copy in self.copies if copy is not None for launch in copy.launches)]
+        """Its kernels, and those beside a library."""
+        others = [*self.copies, None if self.rest is None else self.rest.kernels]
+        return [*self.launches, *(launch for other in others if other is not None for launch in other.launches)]
 
 
 @attrs.frozen(eq=False)

@@ -19,7 +19,7 @@ import attrs
 
 from relay.codegen.cuda.compiler import MachineCode
 from relay.codegen.cuda.host_program import HostProgram
-from relay.codegen.cuda.launches import GENERAL, GroupKernels, HostBlock, Launch, Region
+from relay.codegen.cuda.launches import GENERAL, GroupKernels, HostBlock, Launch, Region, Rest
 from relay.codegen.cuda.libraries.convolutions import LibraryConvolution
 from relay.codegen.cuda.libraries.products import LibraryProduct
 from relay.codegen.cuda.program import CudaProgram
@@ -51,6 +51,7 @@ _CLASSES: tuple[type[Any], ...] = (
     HostBlock,
     Region,
     GroupKernels,
+    Rest,
     LibraryProduct,
     LibraryConvolution,
     Launch,
@@ -145,7 +146,8 @@ def _group_without_code(group: GroupKernels) -> GroupKernels:
     own = any(not lookup(call.operator).is_builtin for _, call in group.calls or ())
     launches = tuple(map(_launch_without_code, group.launches))
     copies = tuple(None if copy is None else _group_without_code(copy) for copy in group.copies)
-    return attrs.evolve(group, launches=launches, copies=copies, calls=None if own else group.calls)
+    rest = None if group.rest is None else Rest(group.rest.result, _group_without_code(group.rest.kernels))
+    return attrs.evolve(group, launches=launches, copies=copies, rest=rest, calls=None if own else group.calls)
 
 
 def _launch_without_code(launch: Launch) -> Launch:

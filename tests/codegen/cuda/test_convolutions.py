@@ -52,6 +52,28 @@ def test_layers() -> None:
     assert all("transpose" in name for name in driver.launched)  # copies, and nothing else
 
 
+def test_what_follows_a_convolution() -> None:
+    """What the library does not compute of its result is a kernel behind it, which reads it from memory."""
+
+    def normalized(x, w, scale, shift):
+        made = relay.conv2d(x, w, padding=1, layout="NHWC")
+        return relay.relu(made * scale + shift)
+
+    def several(x, w, z):
+        made = relay.conv2d(x, w, padding=1, layout="NHWC")
+        return made, relay.tanh(made), relay.exp(made) * z
+
+    library, driver = computed(relay.relay(normalized), LAST_X, LAST_W, B, B + 1, rtol=1e-4)
+    assert [made.behind for made in library.convolutions] == [""] and len(driver.launched) == 2  # a copy of weights
+    library, driver = computed(relay.relay(several), LAST_X, LAST_W, normal(2, 32, 32, 64), rtol=1e-4)
+    assert [made.behind for made in library.convolutions] == [""]
+    gradient = relay.grad(
+        relay.relay(lambda x, w, s: (relay.tanh(relay.conv2d(x, w) * s) ** 2).sum()), argnums=(0, 1, 2)
+    )
+    library, _ = computed(gradient, X, W, BIAS, rtol=2e-3)
+    assert {made.kind for made in library.convolutions} == {"Forward", "BackwardData", "BackwardFilter"}
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_dtypes(dtype: str) -> None:
     """Tensor cores are for half precision, which is added up in float32."""
@@ -84,7 +106,6 @@ def test_what_has_its_own_kernels() -> None:
     assert own(lambda x, w: relay.conv2d(x, w), X[:, :, :8, :8].copy(), W)
     assert own(lambda x, w: relay.conv2d(x, w), normal(2, 3, 64, 64), normal(64, 3, 3, 3))
     assert own(lambda x, w: relay.conv2d(x, w, padding=((1, 0), (1, 1))), X, W)
-    assert own(lambda x, w: relay.tanh(relay.conv2d(x, w, layout="NHWC")), LAST_X, LAST_W)
     assert own(plain_layer, LAST_X, LAST_W, refuses=True)
     assert own(plain_layer, LAST_X, LAST_W, algorithms=())
 

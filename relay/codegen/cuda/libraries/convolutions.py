@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from relay.ir.dims import Dim, product
-from relay.ir.expr import Atom, Constant, OpCall, Var
+from relay.ir.expr import Atom, Binding, Constant, OpCall, Var
 from relay.ir.types import BaseType, Shape, TensorType
 from relay.operator import IndexKind, lookup
 from relay.transform.fusion.fusion_groups import FusionGroup
@@ -83,6 +83,11 @@ class LibraryConvolution:
             FILTER: (self.x, self.y, self.weight),
         }[self.kind]
         return first, second, result, result
+
+    @property
+    def result_shape(self) -> Shape:
+        """The shape of the result in the group."""
+        return tuple(self.shapes[-1][axis] for axis in self.orders[-1])
 
     def at(self, size: Callable[[Dim], int]) -> LibraryConvolution:
         """The convolution of known sizes; `size` gives a dim's."""
@@ -150,6 +155,34 @@ def library_convolution(group: FusionGroup, operands: Sequence[Atom]) -> Library
     assert found is not None
     found = attrs.evolve(found, channels_last=_is_last(found))
     return found.refusal() or found
+
+
+def convolution_and_rest(group: FusionGroup) -> tuple[FusionGroup, FusionGroup] | None:
+    """The convolution of a group, with what lays out its operands, and the rest, which reads its result; None if there
+    is no rest, or not one convolution."""
+    results = [b.targets[0] for b in group.bindings if isinstance(b.value, OpCall) and _kind(b.value.operator)]
+    if len(results) != 1:
+        return None
+    (result,) = results
+    before = _needed_bindings(group, (result,), ())
+    outputs = tuple(variable for variable in group.outputs if variable is not result)
+    after = _needed_bindings(group, outputs, (result,))
+    if not after:
+        return None
+    made = {binding.targets[0] for binding in after}
+    kept = tuple(variable for variable in group.kept if variable in made)
+    return FusionGroup(before, (result,)), FusionGroup(after, outputs, kept)
+
+
+def _needed_bindings(group: FusionGroup, results: Sequence[Var], known: Sequence[Var]) -> tuple[Binding, ...]:
+    """The bindings of a group that results are computed from, without what they need of `known` ones."""
+    needed, found = set(results) - set(known), []
+    for binding in reversed(group.bindings):
+        if binding.targets[0] in needed:
+            found.append(binding)
+            assert isinstance(binding.value, OpCall)
+            needed |= {atom for atom in binding.value.arguments if isinstance(atom, Var)} - set(known)
+    return tuple(reversed(found))
 
 
 def _kind(operator: str) -> str | None:
@@ -288,4 +321,13 @@ def _is_last(found: LibraryConvolution) -> bool:
     return last < first or (last == first and found.dtype in ("float16", "bfloat16"))
 
 
-__all__ = ["DATA", "FILTER", "FORWARD", "LEAST_OPERATIONS", "LEAST_SIZE", "LibraryConvolution", "library_convolution"]
+__all__ = [
+    "DATA",
+    "FILTER",
+    "FORWARD",
+    "LEAST_OPERATIONS",
+    "LEAST_SIZE",
+    "LibraryConvolution",
+    "convolution_and_rest",
+    "library_convolution",
+]
