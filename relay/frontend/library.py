@@ -17,6 +17,7 @@ rows__          the parts of a tensor along its first axis; column__ of a list o
 alone__         the elements of a list as tuples of one, joined__ with those of another list, as_lists__ as lists
 pick__          a choice at run time
 updated_one_by_one__  a tensor with elements at some places, by number, that are combined with new values in order
+round_to__      a number rounded to a number of digits, exactly
 itself__        its argument
 tree_.._list__  what `relay.tree` does with a list of any length, tree_.._data__ with a value of a data type
 """
@@ -30,6 +31,7 @@ from collections.abc import Callable, Sequence
 from relay.frontend.lower import lower_function, lower_text
 from relay.ir.definition import DataClass, Definition
 from relay.ir.intrinsic import Intrinsic
+from relay.ir.types import FLOAT64
 from relay.operator import lookup
 
 _TEXT = """
@@ -99,6 +101,22 @@ def best_or__(xs, key, largest, default):
 def itself__(x):
     return x
 
+def round_to__(x, scale, double, single):
+    high, low, splitter, whole_from = double if x.dtype == float64__ else single
+    product = x * scale
+    if abs(product) >= whole_from:
+        return x
+    shifted = splitter * x
+    upper = shifted - (shifted - x)
+    rest = x - upper
+    error = ((upper * high - product) + upper * low + rest * high) + rest * low
+    below = floor__(product)
+    found = round__(product)
+    if product - below == 0.5 and error != 0.0:
+        found = below + 1.0 if error > 0.0 else below
+    divisor = scale if x == x else x  # no constant, by whose inverse code would multiply
+    return found / divisor
+
 def same__(xs, ys):
     if len(xs) != len(ys):
         return False
@@ -154,9 +172,9 @@ def updated_one_by_one__(x, places, new, combine):
 
 @functools.cache
 def _definitions() -> dict[str, Definition]:
-    names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip")}
-    operators = {f"{name}__": lookup(name) for name in ("sort", "reshape", "broadcast_to")}
-    return lower_text(_TEXT, "<relay.library>", {**names, **operators})
+    names = {name: getattr(builtins, name) for name in ("range", "len", "min", "enumerate", "zip", "abs")}
+    operators = {f"{name}__": lookup(name) for name in ("sort", "reshape", "broadcast_to", "floor", "round")}
+    return lower_text(_TEXT, "<relay.library>", {**names, **operators, "float64__": FLOAT64})
 
 
 def definition(name: str) -> Definition:

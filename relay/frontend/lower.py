@@ -109,6 +109,7 @@ from types import FunctionType
 from typing import TypeAlias
 
 from relay.errors import FrontendError, RelayError, Source, bugs_of, combine_errors
+from relay.frontend.analysis.local_imports import imported_names
 from relay.frontend.analysis.names import read_names
 from relay.frontend.analysis.unsupported import refuse_statement
 from relay.frontend.annotations import AnnotationReader
@@ -273,6 +274,8 @@ def _context(file: SourceFile, scope: Scope, node: FunctionNode) -> Context:
         parameters = {**{n: p for n, p in further.items() if scope.resolve(n) is MISSING}, **parameters}
     if parameters:
         scope = ParameterScope(parameters, scope)
+    if imported := imported_names(node):
+        scope = ParameterScope(imported, scope)
     node, changes = marked(file, scope, node)
     context = Context(file, scope, node, name, _PythonTranslator(), None)
     context.changes = changes

@@ -22,6 +22,7 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.errors import FrontendError, Source, Span
+from relay.frontend.analysis import ordered_dicts
 from relay.frontend.analysis.cached_functions import with_dicts
 from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
@@ -181,6 +182,8 @@ def _rewrite_library_calls(tree: ast.Module, text: str) -> None:
         with_dicts(tree)
     if any(word in text for word in ("yield", "next(", "itertools")):
         as_lists_and_loops(tree)
+    if "OrderedDict" in text:
+        ordered_dicts.as_dicts(tree)
     if any(word in text for word in ("defaultdict", "Counter", "setdefault")):
         as_dicts(tree)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relay.errors import FrontendError, Label, Span
+from relay.frontend.analysis.local_imports import names_of
 from relay.frontend.analysis.unsupported import EXPRESSIONS, refuse_expression, refuse_statement
 from relay.frontend.assignments import lower_annotated_assignment, lower_assignment, lower_augmented_assignment
 from relay.frontend.conditions import lower_condition, lower_if
@@ -107,6 +108,8 @@ def _lower_statement(context: Context, node: ast.stmt) -> None:
                         help="remove it",
                     )
                 owner.need_cell(name)
+        case ast.Import() | ast.ImportFrom() if names_of(node) is not None:
+            pass  # the scope of the function has the names
         case _:
             raise refuse_statement(context.file, node)
 

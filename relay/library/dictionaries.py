@@ -217,6 +217,15 @@ def without_last(table):
 
 
 @library_function()
+def without_first(table):
+    """The first key with its value, and the dict without them."""
+    keys, values = table.keys__, table.values__
+    assert len(keys) > 0, "popitem of an empty dict"
+    first = (keys.pop(0), values.pop(0))
+    return first, Dictionary(table_of(keys, len(table.slots__)), keys, values)
+
+
+@library_function()
 def updated(table, other):
     """The dict after `d.update(other)`."""
     for key, value in zip(other.keys__, other.values__):  # noqa: B905
@@ -416,7 +425,8 @@ def symmetric_difference_of(whole, other):
 
 _FUNCTIONS = (
     *(probed, lookup, contains, item, item_or),
-    *(with_item, counted, without_key, without_key_or, without_last, with_default, updated, updated_by_pairs),
+    *(with_item, counted, without_key, without_key_or, without_first, without_last),
+    *(with_default, updated, updated_by_pairs),
     *(with_element, with_elements, without_element, without_known_element),
     *(union_of, intersection_of, difference_of, symmetric_difference_of),
 )

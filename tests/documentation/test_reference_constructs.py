@@ -30,7 +30,7 @@ NAMES = {"Layer": Layer, "functools": functools, "doubled": doubled, "Any": rela
 
 TRY = "`raise` of what is no class, or of several values; `with` of anything but `np.errstate` and handlers"
 GROUPS = "`except*`"
-MODULES = "`class`, `import`, `global` in a function"
+MODULES = "`class`, `global`, `import` of a module that is not imported yet in a function"
 GENERATORS = "`yield` in what prints, has a `try`, assigns a `nonlocal`, or uses the value of `yield`; `await`, `async`"
 SETS = "bytes, complex numbers, `!a` in f-strings"
 KEYS = "run-time keys of a dict among the arguments"
@@ -52,7 +52,7 @@ REFUSED = [
     (TRY, "raise a", (1.0,), "a program raises a class of exceptions"),
     (TRY, "with a:\n    return a", (1.0,), "`with` is not part of Relay"),
     (MODULES, "class B:\n    pass\nreturn a", (1.0,), "a class in a function is not part of Relay"),
-    (MODULES, "import math\nreturn a", (1.0,), "`import` in a function"),
+    (MODULES, "import not_there\nreturn a", (1.0,), "`import` of a module"),
     (MODULES, "global b\nb = 1\nreturn a", (1.0,), "`global` is not part of Relay"),
     (GENERATORS, "print(a)\nyield a", (1.0,), "`yield` is not part of Relay"),
     (GENERATORS, "async def g(v):\n    return v\nreturn a", (1.0,), "`async def` is not part of Relay"),

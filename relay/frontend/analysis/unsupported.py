@@ -33,8 +33,8 @@ STATEMENTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.AsyncFor: ("`async for`", "write a plain `for`"),
     ast.AsyncFunctionDef: ("`async def`", "write a plain `def`"),
     ast.ClassDef: ("a class in a function", "define it outside, with @relay.data"),
-    ast.Import: ("`import` in a function", "import it at the top of the file"),
-    ast.ImportFrom: ("`import` in a function", "import it at the top of the file"),
+    ast.Import: ("`import` of a module that is not imported yet", "import it at the top of the file"),
+    ast.ImportFrom: ("`import` of a module that is not imported yet", "import it at the top of the file"),
     ast.Global: ("`global`", _REFERENCE),
 }
 

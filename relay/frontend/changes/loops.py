@@ -53,9 +53,11 @@ def _may_come_first(statement: ast.stmt, comprehension: _Comprehension) -> bool:
     inside = {id(n) for n in ast.walk(comprehension)}
     changed = {name for name, _ in changes_inside([comprehension.generators[0].iter, *_parts_of_rounds(comprehension)])}
     start = _position(comprehension)
-    before = [
-        n for n in ast.walk(statement) if isinstance(n, ast.expr) and id(n) not in inside and _position(n) < start
-    ]
+    first: ast.AST | None = statement
+    if isinstance(statement, ast.Assign | ast.AnnAssign):  # whose targets are written last
+        first = statement.value
+    assert first is not None
+    before = [n for n in ast.walk(first) if isinstance(n, ast.expr) and id(n) not in inside and _position(n) < start]
     around = [n for n in before if not any(id(part) in inside for part in ast.walk(n))]
     is_read = any(isinstance(n, ast.Name) and n.id in changed for n in before)
     return not is_read and not any(True for _ in changes_inside(around))

@@ -16,6 +16,7 @@ from relay.typecheck.elaboration.abstract_values import (
     Tuple,
     TypedBlockBuilder,
     integer_of,
+    is_constant_bool,
 )
 from relay.typecheck.elaboration.checker import Checker
 from relay.typecheck.elaboration.diagnostics.descriptions import index_error
@@ -109,19 +110,27 @@ def setdefault(
 def popitem(
     checker: Checker, out: TypedBlockBuilder, arguments: Sequence[AbstractValue], span: Span | None
 ) -> AbstractValue:
-    """`key, v = d.popitem()`: the last item, and the new d."""
+    """`key, v = d.popitem()`: the last item, or, of an OrderedDict, the first one, as asked for, and the new d."""
     record, *given = arguments
     if isinstance(record, DynamicValue):
         record = _expand_list(checker, out, record, span)
     if data.data_type(record) is not None:
         return Tuple((data.call_method(checker, out, Method(record, "popitem"), given, (), span), record))
-    if tables.is_dict(record) and not given:
-        return hash_tables.call_function(checker, out, "without_last", [record], span)
-    if given or not isinstance(record, Tuple) or record.form is None or record.form.cls is not dict:
-        raise TypeCheckError("only a dict has `popitem`, without arguments", span)
+    is_last = is_constant_bool(given[0]) if len(given) == 1 else True
+    if tables.is_dict(record) and len(given) <= 1 and is_last is not None:
+        name = "without_last" if is_last else "without_first"
+        return hash_tables.call_function(checker, out, name, [record], span)
+    if (
+        len(given) > 1
+        or is_last is None
+        or not isinstance(record, Tuple)
+        or record.form is None
+        or record.form.cls is not dict
+    ):
+        raise TypeCheckError("only a dict has `popitem`, with no argument but `last=`", span)
     if not record.items:
         raise TypeCheckError("popitem of an empty dict", span, help="test before: `if d:`")
-    name = record.form.names[-1]
+    name = record.form.names[-1 if is_last else 0]
     popped = _pop_key(checker, record, [records.key_entity(name, span)], span)
     assert isinstance(popped, Tuple)
     return Tuple((Tuple((records.key_entity(name, span), popped.items[0])), popped.items[1]))

@@ -58,7 +58,6 @@ def _hashable(value: object) -> bool:
 
 
 _INSTEAD: dict[object, str] = {
-    builtins.repr: 'use an f-string in print: print(f"{x}")',
     builtins.map: "call it with a function and an iterable, or write a comprehension: [f(x) for x in xs]",
     builtins.filter: "call it with a function and an iterable, or write a comprehension with `if`",
     builtins.input: "pass the input as an argument",

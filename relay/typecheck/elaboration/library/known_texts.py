@@ -42,6 +42,13 @@ def _str(call: Call, x: AbstractValue, /) -> AbstractValue:
     return formatting.make_text(call.checker, call.out, parts, call.span)
 
 
+@implements(builtins.repr)
+def _repr(call: Call, x: AbstractValue, /) -> AbstractValue:
+    """`repr(x)`: as with `!r` in an f-string."""
+    parts = [PythonObject(""), x, PythonObject("!r"), PythonObject("")]
+    return formatting.make_text(call.checker, call.out, parts, call.span)
+
+
 def _is_of_run(entity: AbstractValue) -> bool:
     """True if an argument is, or holds, a string that is not known."""
     if isinstance(entity, Tuple):

@@ -49,6 +49,9 @@ from relay.typecheck.unification import resolve
 
 Keywords = Sequence[tuple[str, AbstractValue]]
 
+MOST_DIGITS = 10
+"""The largest number of digits that `round` takes; a float32 holds that power of ten."""
+
 
 def _quantifier(name: str, decides: bool) -> Rule:
     def rule(call: Call, iterable: AbstractValue, /) -> AbstractValue:
@@ -65,6 +68,32 @@ def _quantifier(name: str, decides: bool) -> Rule:
     return rule
 
 
+def _rounded_to(call: Call, number: AbstractValue, ndigits: AbstractValue) -> AbstractValue:
+    """A number rounded to decimal digits, as Python rounds it: the rounding error of the product with a power of ten
+    tells on which side of a half it is (T. J. Dekker, 1971)."""
+    checker, out, span = call.site
+    digits = ndigits.specialize() if isinstance(ndigits, Number) else None
+    if not isinstance(digits, int) or not 0 <= digits <= MOST_DIGITS:
+        message = f"the digits of `round` must be a number from 0 to {MOST_DIGITS} that is known at compile time"
+        raise TypeCheckError(message, span, help="scale it: relay.round(x * 10.0) / 10.0")
+    x = checker.materialize(out, number, span)
+    type_ = prune(x.type)
+    if isinstance(type_, TensorType) and is_integer(type_.base):
+        return x
+    checker.unify_at(x.type, scalar(checker.solver.fresh_variable(Kind.BaseType)), span, "what `round` takes")
+    double, single = (_halves_of_power(digits, dtype, span) for dtype in (np.float64, np.float32))
+    return call_library(checker, out, "round_to__", [x, PythonNumber(10.0**digits, span), double, single], span)
+
+
+def _halves_of_power(digits: int, dtype: type[np.float64 | np.float32], span: Span | None) -> Tuple:
+    """A power of ten as a sum of two numbers with half of the bits each, the factor that splits others in the same way,
+    and from where on all numbers are whole."""
+    bits = np.finfo(dtype).nmant + 1
+    splitter, scale = dtype(2 ** ((bits + 1) // 2) + 1), dtype(10**digits)
+    high = splitter * scale - (splitter * scale - scale)
+    return Tuple(tuple(PythonNumber(float(part), span) for part in (high, scale - high, splitter, 2 ** (bits - 1))))
+
+
 @implements(builtins.round)
 def _round(call: Call, number: AbstractValue, ndigits: AbstractValue | None = None) -> AbstractValue:
     """Half to even. Of a float scalar it is int32, for Python's is an integer; of a tensor it is elementwise, as in
@@ -77,11 +106,7 @@ def _round(call: Call, number: AbstractValue, ndigits: AbstractValue | None = No
         case Number(), Number() if isinstance(digits := ndigits.specialize(), int):
             return PythonNumber(round(number.specialize(), digits), span)
     if ndigits is not None:
-        raise TypeCheckError(
-            "`round` to digits is for numbers that are known at compile time",
-            span,
-            help="scale it: relay.round(x * 10.0) / 10.0",
-        )
+        return _rounded_to(call, number, ndigits)
     x = checker.materialize(out, number, span)
     if not isinstance(prune(x.type), TensorType):
         checker.unify_at(x.type, scalar(checker.solver.fresh_variable(Kind.BaseType)), span, "what `round` takes")
