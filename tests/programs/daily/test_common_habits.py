@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import reduce
+from itertools import product
 
 import numpy as np
 import pytest
@@ -105,7 +107,17 @@ def moved(x):
     return board.rows, board.score
 
 
+def pairs(n):
+    return [a * b for a, b in product(range(n), range(3))] + [a - b for a, b in product(range(2), repeat=2)]
+
+
+def summed(n):
+    return reduce(lambda a, b: a + b, range(n), 0)
+
+
 CASES = [
+    (pairs, (2,)),
+    (summed, (4,)),
     (counted, (10,)),
     (raised_twice, (3,)),
     (quicksort, ([5, 2, 8, 1, 9, 3],)),
