@@ -61,6 +61,63 @@ def ragged_attention(sentences, q, k, v):
     return _padded_attention(padded, np.array([len(x) for x in sentences]), q, k, v)
 
 
+def _children(form: Any) -> np.ndarray:
+    """The places of the parts of each inner node, in an order in which parts are before their node; leaves come
+    first."""
+    leaves, nodes = iter(range(LEAVES)), []
+
+    def visit(form: Any) -> int:
+        if form is None:
+            return next(leaves)
+        nodes.append((visit(form[0]), visit(form[1])))
+        return LEAVES + len(nodes) - 1
+
+    visit(form)
+    return np.array(nodes, np.int32)
+
+
+LEAVES = 32
+"""The leaves of each tree."""
+
+
+def _tree_sum(children, rows, w, u, v, b, d):
+    """The sum of a tree's state: its nodes are computed one after the other, in an array of all states."""
+    gates = rows @ w + b
+    m = jax.nn.sigmoid(gates[:, :128]) * jnp.tanh(gates[:, 256:])
+    h = jax.nn.sigmoid(gates[:, 128:256]) * jnp.tanh(m)
+    blank = jnp.zeros((LEAVES - 1, 128), h.dtype)
+
+    def step(states, now):
+        hs, ms = states
+        place, parts = now
+        h, m = hs[parts], ms[parts]
+        gates = h.sum(axis=0) @ u + b
+        memory = jax.nn.sigmoid(gates[:128]) * jnp.tanh(gates[256:])
+        memory = memory + (jax.nn.sigmoid(h @ v + d) * m).sum(axis=0)
+        state = jax.nn.sigmoid(gates[128:256]) * jnp.tanh(memory)
+        return (hs.at[place].set(state), ms.at[place].set(memory)), state
+
+    places = jnp.arange(LEAVES, 2 * LEAVES - 1)
+    start = jnp.concatenate([h, blank]), jnp.concatenate([m, blank])
+    return lax.scan(step, start, (places, children))[1][-1].sum()
+
+
+def _forest_sum(children, rows, *weights):
+    return jax.vmap(_tree_sum, (0, 0, *(None for _ in weights)))(children, rows, *weights).sum()
+
+
+def _of_forms(function: Any) -> Any:
+    """A call on trees whose places are found before."""
+    made: list[np.ndarray] = []
+
+    def call(forms, *arrays):
+        if not made:
+            made.append(np.stack([_children(form) for form in forms]))
+        return function(made[0], *arrays)
+
+    return call
+
+
 def settling(w, x, rounds):
     return lax.while_loop(lambda s: s[1] < rounds, lambda s: (jnp.tanh(w @ s[0]), s[1] + 1), (x, 0))[0]
 
@@ -78,6 +135,8 @@ def programs() -> dict[str, Any]:
         "newton": jax.jit(jax.vmap(newton)),
         "mandelbrot": jax.jit(jax.vmap(mandelbrot)),
         "particle_filter": jax.jit(particle_filter),
+        "trees": _of_forms(jax.jit(_forest_sum)),
+        "trees_gradient": _of_forms(jax.jit(jax.grad(_forest_sum, (2, 3, 4, 5, 6)))),
         "ragged_attention": ragged_attention,
         "settling": jax.jit(jax.vmap(settling, (None, 0, 0))),
         "experts": jax.jit(jax.vmap(experts, (None, None, 0))),

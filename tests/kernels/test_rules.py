@@ -51,6 +51,17 @@ def rules_of(module: Any, choices: Any = None) -> list[str]:
     return [d.rule for s in module_builder.schedules(module, 2, choices or {}) for d in s.decisions]
 
 
+def test_products_of_any_size_have_few_polynomials_in_their_loops() -> None:
+    """With more than two of them the elements are computed from the product in a loop of their own."""
+    two = relay.relay(dynamic=True)(lambda x, y, z: relay.tanh(x @ y) * relay.exp(z))
+    three = relay.relay(dynamic=True)(lambda x, y, z: relay.tanh(x @ y) * relay.exp(z) + relay.sin(z))
+    random = np.random.default_rng(0)
+    arguments = [random.standard_normal(shape).astype("float32") for shape in ((61, 17), (17, 40), (61, 40))]
+    for function, rules in ((two, ["symbolic_gemm"]), (three, ["one_by_one", "symbolic_gemm", "pointwise"])):
+        assert rules_of(function.core(*arguments)) == rules
+        np.testing.assert_allclose(function(*arguments), function.interpret(*arguments), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_all_rules_that_apply_compute_the_same(name: str) -> None:
     function, arguments = compiled(name)

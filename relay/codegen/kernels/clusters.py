@@ -89,6 +89,12 @@ class KernelSteps:
         return f"{len(self.steps)} loops"
 
 
+IN_EPILOGUE = 2
+"""The number of polynomials that may be computed from each element of a product of symbolic size in its loop. There the
+epilogue is a loop of its own, and LLVM keeps constants of it in registers from before the product's: with those of more
+polynomials the product's sums are on the stack, and it takes two to three times as long."""
+
+
 def clusters(
     e: Emission, ops: Sequence[Any], stages: Mapping[Any, Stage | None], results: Mapping[Any, None]
 ) -> list[Step]:
@@ -168,6 +174,9 @@ def _finishes(e: Emission, cluster: Cluster, stage: Stage, reads: Reads) -> bool
     if not results or not has_equal_extents(stage.extents, cluster.lead.extents) or _made_by(cluster.whole, reads):
         return False
     if not all(stands_in_place(stage, indices) for indices in results) or not e.vectorizes(stage.op.body):
+        return False
+    symbolic = not all(isinstance(size, int) for size in cluster.lead.extents)
+    if symbolic and e.polynomials(stage.op.body) > IN_EPILOGUE and recognize(e, cluster.lead) is not None:
         return False
     cluster.results.append(stage)
     return True

@@ -190,9 +190,16 @@ class Emission:
         """True if expressions have names for parts of them, as polynomials do."""
         return NAMES in self._features(expressions)
 
+    def polynomials(self, expressions: Sequence[Expression]) -> int:
+        """The number of expressions with names among these and those that are computed where they read them."""
+        return sum(NAMES in features(expression) for expression in self._computed_here(expressions))
+
     def _features(self, expressions: Sequence[Expression]) -> set[str]:
+        return {feature for expression in self._computed_here(expressions) for feature in features(expression)}
+
+    def _computed_here(self, expressions: Sequence[Expression]) -> list[Expression]:
         bodies = [tensor.op.body[tensor.value_index] for tensor in self._read_tensors(expressions, places=False)]
-        return {feature for expression in (*expressions, *bodies) for feature in features(expression)}
+        return [*expressions, *bodies]
 
     def dtypes_behind(self, expressions: Sequence[Expression]) -> set[str]:
         """The dtypes of all elements that expressions read, from memory or computed here."""
