@@ -34,15 +34,18 @@ _LOOPS_BEFORE = tuple(
 _FIRST = (
     *("expand_composites", "flatten_records", "inline", "simplify", "evaluate_partially", "inline", "reduce_strength"),
     *("eliminate_references", "loop_tail_calls", "flatten_parameters", "flatten_tuples", *_CLEAN, "inline"),
-    *("eliminate_cells", "flatten_tuples"),
-    *("compose_indices", "sink_reads", "reorder_products"),
+    *("eliminate_cells", "allocate_tapes", "flatten_tuples", "reorder_products"),
 )
+_ELEMENTS = ("compose_indices", "sink_reads")  # what loops still read one by one
 
 PREPARATION: tuple[tuple[str, ...], ...] = (
     ("expand_composites", "loop_tail_calls"),
     ("expand_composites", "loop_tail_calls", "simplify", "eliminate_dead_code"),
-    (*_FIRST, "batch_recursion", *_LOOPS_BEFORE, "eliminate_dead_code", "eliminate_dead_arguments"),
-    (*_FIRST, "unroll_loops", "batch_recursion", *_LOOPS_BEFORE, *_CLEAN, "eliminate_dead_arguments"),
+    (*_FIRST, "batch_recursion", *_LOOPS_BEFORE, *_ELEMENTS, "eliminate_dead_code", "eliminate_dead_arguments"),
+    (
+        *(*_FIRST, "unroll_loops", "batch_recursion", *_LOOPS_BEFORE, *_ELEMENTS, *_CLEAN),
+        "eliminate_dead_arguments",
+    ),
 )
 """The phase `prepare`: what is done with a structured core module at the levels 0 to 3, before it is differentiated."""
 

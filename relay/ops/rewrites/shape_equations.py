@@ -16,6 +16,7 @@ import relay.ops.indexing.updates
 import relay.ops.reduction.reductions
 import relay.ops.shape.reshaping
 import relay.ops.shape.slicing  # noqa: F401
+from relay.ir import dims
 from relay.ir.types import BaseClass
 from relay.operator.rewriting import Exactness, ProducerLookup, equation
 from relay.ops.notation import Value, is_integer
@@ -91,6 +92,47 @@ def _(
             return part
         place += extent
     return None
+
+
+@equation("strided_slice", "x[a:b][c:d] = x[a + c:a + d]")
+def _(
+    made_by: ProducerLookup, x: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Value | None:
+    inner = made_by(x, "strided_slice")
+    if inner is None or any(s != 1 for s in inner.attributes["strides"]) or any(s < 1 for s in strides):
+        return None
+    return inner.operands[0].op("strided_slice", **_shifted(begin, end, strides, inner.attributes["begin"]))
+
+
+@equation("place_slice", "zeros with x at a slice, at a slice of zeros, are zeros with x at that slice's slice")
+def _(
+    made_by: ProducerLookup, x: Value, shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Any
+) -> Value | None:
+    inner = made_by(x, "place_slice")
+    if inner is None or any(s != 1 for s in strides) or any(s < 1 for s in inner.attributes["strides"]):
+        return None
+    (part,), found = inner.operands, inner.attributes
+    return part.op("place_slice", shape=shape, **_shifted(found["begin"], found["end"], found["strides"], begin))
+
+
+@equation("add_slice", "what is added at a slice of zeros is added at that slice's slice")
+def _(
+    made_by: ProducerLookup, x: Value, new: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+) -> Value | None:
+    inner = made_by(new, "place_slice")
+    if inner is None or any(s != 1 for s in strides) or any(s < 1 for s in inner.attributes["strides"]):
+        return None
+    (part,), found = inner.operands, inner.attributes
+    return x.op("add_slice", part, **_shifted(found["begin"], found["end"], found["strides"], begin))
+
+
+def _shifted(begin: Sequence[Any], end: Sequence[Any], strides: Sequence[Any], by: Sequence[Any]) -> dict[str, Any]:
+    """The bounds of a slice of the slice that begins `by` later."""
+    return {
+        "begin": tuple(map(dims.add, begin, by)),
+        "end": tuple(map(dims.add, end, by)),
+        "strides": tuple(strides),
+    }
 
 
 @equation("index", "index_update(x, i, y)[i] = y")

@@ -11,7 +11,7 @@ from relay.ir.dims import ANY, Dim, TypeId, evaluate, multiply, product, variabl
 from relay.ir.expr import Atom, Block, Constant, Exit, Loop, LoopLabel, Next, OpCall, Var
 from relay.ir.sizes.facts import facts
 from relay.ir.traverse import all_blocks, bound_variables, operands, terminator_operands, walk
-from relay.ir.types import TensorType
+from relay.ir.types import BaseType, TensorType
 from relay.operator import Emitter, Pattern, lookup
 
 LIKELY_SIZE = 64
@@ -116,6 +116,21 @@ def may_fail(call: OpCall) -> bool:
         return any(r.holds(*values, **call.attributes) is not None for r in operator.requirements)
     except (TypeError, RelayError):
         return True
+
+
+def scales_cotangents(call: OpCall) -> bool:
+    """True if a call's derivative is finite for all operands: it is linear in what is not constant."""
+    operator = lookup(call.operator)
+    if operator.algebra.jointly_linear:
+        return True
+    numbers = [n for n, a in enumerate(call.arguments) if _is_float(a)]
+    varying = [n for n in numbers if not isinstance(call.arguments[n], Constant)]
+    return not varying or (len(varying) == 1 and varying[0] in operator.algebra.linear)
+
+
+def _is_float(atom: Atom) -> bool:
+    type_ = atom.type if isinstance(atom, Var | Constant) else None
+    return isinstance(type_, TensorType) and isinstance(type_.base, BaseType) and type_.base.is_float
 
 
 class RoundValues:

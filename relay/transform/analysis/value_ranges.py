@@ -79,7 +79,11 @@ class ValueRanges:
 
     def is_size(self, dim: Dim) -> bool:
         """True if a dim is at least 1, and mentions only sizes of the module."""
-        return not any(v in self._ranges for v in variables(dim)) and self.at_least(dim, 1) is True
+        return self.is_of_sizes(dim) and self.at_least(dim, 1) is True
+
+    def is_of_sizes(self, dim: Dim) -> bool:
+        """True if a dim mentions only sizes of the module."""
+        return not any(v in self._ranges for v in variables(dim))
 
     def at_least(self, left: Dim, right: Dim) -> bool | None:
         """True if left >= right always, False if never; None if unknown."""

@@ -33,11 +33,17 @@ def _block(block: Block) -> Block:
     for binding in block.bindings:
         value: Expr = map_blocks(binding.value, _block)
         if isinstance(value, Loop) and not (value.counter is not None and value.counter.axis):
-            hoisting = _InvariantHoisting(value)
-            value = with_body_block(value, hoisting.block(value.body))
-            bindings += hoisting.before
+            before, value = without_invariants(value)
+            bindings += before
         bindings.append(rebind(binding, value))
     return rebuild_block(block, bindings, block.terminator)
+
+
+def without_invariants(loop: Loop) -> tuple[list[Binding], Loop]:
+    """The bindings of a loop that may stand before it, and the loop without them."""
+    hoisting = _InvariantHoisting(loop)
+    body = hoisting.block(loop.body)
+    return hoisting.before, with_body_block(loop, body)
 
 
 class _InvariantHoisting:

@@ -40,7 +40,8 @@ from relay.ir.traverse import free_variables, walk
 from relay.ir.types import BOOL, INT64, UINT8, BaseType, TensorType, scalar
 from relay.operator import Emitter, Value, lookup
 from relay.transform.analysis.loop_analysis import likely
-from relay.transform.loops.rounds import Found, Items, Lane, OwnRows, Part, Place, Rounds, Unsupported, are_cheap
+from relay.transform.analysis.row_places import Place
+from relay.transform.loops.rounds import Found, Items, Lane, OwnRows, Part, Rounds, Unsupported, are_cheap
 
 MOST_MOVED = 8
 """The largest array of a round that is moved to a part for arms that are cheap."""
@@ -314,14 +315,13 @@ class PartitionedRounds(Rounds):
 
     # ---- rows
 
-    def _rows_from(self, array: Lane, offset: int) -> Lane | None:
+    def _rows_from(self, array: Lane, place: Place) -> Lane | None:
         if self._is_whole or array.batched:
-            return super()._rows_from(array, offset)
+            return super()._rows_from(array, place)
         if self.mask is not None:
             return None
-        places = self._local_value(self._place_value())
-        value = self._local_value(array.value)
-        return Lane(value.op("take", places + offset if offset else places, axis=0), True)
+        places = self._place_lane(place).value
+        return Lane(self._local_value(array.value).op("take", places, axis=0), True)
 
     @property
     def _is_whole(self) -> bool:

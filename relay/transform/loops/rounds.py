@@ -42,7 +42,8 @@ from relay.ir.types import BaseType, TensorType, TupleType, Type
 from relay.operator import Emitter, Pattern, Value, batch_call, lookup
 from relay.operator.batching import EXAMPLES, batching_rule
 from relay.operator.facets import LOOP, IndexKind
-from relay.transform.analysis.loop_analysis import bound_in, is_too_large, likely, may_fail
+from relay.transform.analysis.loop_analysis import bound_in, is_too_large, likely, may_fail, scales_cotangents
+from relay.transform.analysis.row_places import Place, affine_place, moved_axis, padded_rows, rows_at
 from relay.transform.analysis.value_ranges import ValueRanges
 
 LARGE_ROUND = 4096
@@ -76,8 +77,10 @@ class Limits:
         max_size: int,
         is_early: bool = False,
         derivatives: DerivativesOfAll | None = None,
+        shielded: bool = False,
     ) -> None:
         self.body, self.integers = body, ValueRanges(body)
+        self.shielded = shielded  # whether no derivative may come out of an arm for rounds that do not take it
         self.choices, self.max_size, self.is_early = choices, max_size, is_early
         self.derivatives = derivatives
         self.diverges = True  # rounds may take different ways: False where a loop around these should be batched
@@ -121,13 +124,6 @@ class Items:
     items: tuple[Part, ...]
 
 
-@attrs.frozen(eq=False)
-class Place:
-    """The counter of the loop plus a number, which is the same in all rounds."""
-
-    offset: int
-
-
 Part: TypeAlias = Lane | OwnRows | Items
 Found: TypeAlias = Part | Place
 
@@ -140,10 +136,10 @@ class Rounds:
         self.loop, self.count, self.limits, self.counter = loop, count, limits, loop.counter
         self.extent = count  # how many rounds are evaluated: all, or those of a part
         self.inside = bound_in(loop)
-        self.known: dict[Var, Found] = {self.counter.index: Place(0)}
+        self.known: dict[Var, Found] = {self.counter.index: Place()}
         self.mask: Value | None = None  # the rounds for which what is evaluated counts, if not all
         self.arrays: list[Value] = []  # the loop's arrays before it
-        self.offsets: dict[int, int] = {}  # which row of each a round has: that of the counter plus this
+        self.places: dict[int, Place] = {}  # which row of each a round has
         self.out = Emitter(loop.span)
         self._places: Value | None = None
         self.branch_span = loop.span  # of the branch that is being evaluated
@@ -190,30 +186,29 @@ class Rounds:
         before = self.arrays[rows.number]
         if rows.row is None:
             return before
-        new, offset = self._stretched_lane(rows.row), self.offsets[rows.number]
-        extent, end = before.shape[0], add(self.count, offset)
-        pieces = [new]
-        if offset:
-            pieces.insert(0, _slice(before, 0, offset))
-        if not self._are_equal(extent, end):
-            pieces.append(_slice(before, end, extent))
+        new, place = self._stretched_lane(rows.row), self.places[rows.number]
+        low, end = place.ends(self.count)
+        pieces = [new if place.step > 0 else new.op("flip", axis=0)]
+        if low != 0:
+            pieces.insert(0, _slice(before, 0, low))
+        if not self._are_equal(before.shape[0], end):
+            pieces.append(_slice(before, end, before.shape[0]))
         return pieces[0] if len(pieces) == 1 else self.out.call(lookup("concatenate"), pieces, {"axis": 0})
 
     def _row_of(self, rows: OwnRows) -> Lane:
         """The row of an array that each round has."""
         if rows.row is not None:
             return rows.row
-        found = self._rows_from(Lane(self.arrays[rows.number], False), self.offsets[rows.number])
+        found = self._rows_from(Lane(self.arrays[rows.number], False), self.places[rows.number])
         if found is None:
             raise Unsupported("a round reads a row that may not be there")
         return found
 
     def _enter(self, rows: OwnRows, place: Found) -> None:
         """A round reads or writes an array at a place: it has to be the same in the whole loop, and be there."""
-        if not isinstance(place, Place) or self.offsets.setdefault(rows.number, place.offset) != place.offset:
+        if not isinstance(place, Place) or self.places.setdefault(rows.number, place) != place or abs(place.step) != 1:
             raise Unsupported("a round reads or writes another row than its own")
-        extent = self.arrays[rows.number].shape[0]
-        if place.offset < 0 or self.limits.integers.at_least(extent, add(self.count, place.offset)) is not True:
+        if not place.are_within(self.count, self.arrays[rows.number].shape[0], self.limits.integers):
             raise Unsupported("a round may write a row that is not there")
 
     def _are_equal(self, left: Dim, right: Dim) -> bool:
@@ -246,7 +241,11 @@ class Rounds:
 
     def _place_lane(self, place: Place) -> Lane:
         rounds = self._local_value(self._place_value())
-        return Lane(rounds + place.offset if place.offset else rounds, True)
+        if place.step != 1:
+            rounds = rounds * place.step
+        if place.offset != 0:
+            rounds = rounds + self.out.number(place.offset, rounds.base)
+        return Lane(rounds, True)
 
     def _place_value(self) -> Value:
         """The numbers of all rounds."""
@@ -329,6 +328,8 @@ class Rounds:
         values = [self._local_value(lane.value) for lane in lanes]
         if self.mask is not None and operator.requirements and may_fail(call):
             values, marked = self._guarded_operands(call, values, marked)
+        if self.mask is not None and self.limits.shielded and not scales_cotangents(call):
+            values, marked = self._shielded_operands(values, marked)
         if not any(marked):
             made = self.out.call(operator, values, call.attributes)
         else:
@@ -376,7 +377,12 @@ class Rounds:
                 self._enter(array, place)
                 return self._row_of(array)
             if isinstance(place, Place) and isinstance(array, Lane):
-                return self._rows_from(array, place.offset)
+                return self._rows_from(array, place)
+        if call.operator == "take":
+            array, place = self._find(call.arguments[0]), self._find(call.arguments[1])
+            if isinstance(place, Place) and isinstance(array, Lane) and not array.batched:
+                first = moved_axis(self._local_value(array.value), call.attributes["axis"])
+                return None if first is None else self._rows_from(Lane(first, False), place)
         if call.operator == "index_update":
             array, place, new = map(self._find, call.arguments)
             if isinstance(array, OwnRows):
@@ -385,32 +391,31 @@ class Rounds:
                 if not isinstance(lane, Lane):
                     raise Unsupported("a row is not an array")
                 return OwnRows(array.number, lane)
-        if call.operator in ("add", "subtract"):
-            left, right = call.arguments
-            found = self._find(left)
-            if isinstance(found, Place) and (number := self._number(right)) is not None:
-                return Place(found.offset + (number if call.operator == "add" else -number))
-            if call.operator == "add" and (number := self._number(left)) is not None:
-                found = self._find(right)
-                if isinstance(found, Place):
-                    return Place(found.offset + number)
-        return None
+        return affine_place(call, self._place_of, self._number)
 
-    def _number(self, atom: Atom) -> int | None:
+    def _place_of(self, atom: Atom) -> Place | None:
         found = self.known.get(atom) if isinstance(atom, Var) else None
-        return number_of(found.value.atom if isinstance(found, Lane) else atom)
+        return found if isinstance(found, Place) else None
 
-    def _rows_from(self, array: Lane, offset: int) -> Lane | None:
-        """The rows of an array that is the same in all rounds at the counter plus a number, where all are there."""
-        value = self._local_value(array.value)
+    def _number(self, atom: Atom) -> Dim | None:
+        """An integer that is the same in all rounds, as it is in types; None for what is not known there."""
+        found = self.known.get(atom) if isinstance(atom, Var) else None
+        number = number_of(found.value.atom if isinstance(found, Lane) else atom)
+        if number is not None or not isinstance(atom, Var) or atom in self.inside:
+            return number
+        dim = self.limits.integers.scalar_dim(atom)
+        return dim if dim is not None and self.limits.integers.is_of_sizes(dim) else None
+
+    def _rows_from(self, array: Lane, place: Place) -> Lane | None:
+        """The rows of an array that is the same in all rounds at a place of each, where all are there, or a few are not
+        that only rounds read that do not count."""
+        value, integers = self._local_value(array.value), self.limits.integers
         if array.batched:
             return None
-        end = add(self.count, offset)
-        if offset == 0 and self._are_equal(value.shape[0], end):
-            return Lane(value, True)
-        if offset < 0 or self.limits.integers.at_least(value.shape[0], end) is not True:
-            return None
-        return Lane(_slice(value, offset, end), True)
+        if place.are_within(self.count, value.shape[0], integers):
+            return Lane(rows_at(value, place, self.count), True)
+        rows = None if self.mask is None else padded_rows(value, place, self.count, integers)
+        return None if rows is None else Lane(rows, True)
 
     def _guarded_operands(
         self, call: OpCall, values: list[Value], marked: list[bool]
@@ -428,6 +433,19 @@ class Rounds:
             raise Unsupported("an axis may be empty")
         index = self._local_value(self.mask).op("where", index, index.op("zeros_like"))
         return [array, index], [marked[0], True]
+
+    def _shielded_operands(self, values: list[Value], marked: list[bool]) -> tuple[list[Value], list[bool]]:
+        """The operands of a call whose derivative may not be finite where rounds do not take its branch: no cotangent
+        passes there. (In `where(mask, x, x)` with a constant as the second x.)"""
+        assert self.mask is not None
+        found, flags = list(values), list(marked)
+        for position, value in enumerate(values):
+            if not value.base.is_float or isinstance(value.atom, Constant):
+                continue
+            lane = self._stretched_lane(Lane(value, marked[position]))
+            chooser = self._local_value(self.mask).op("reshape", shape=(self.extent, *(1,) * (lane.ndim - 1)))
+            found[position], flags[position] = chooser.op("where", lane, lane.op("stop_gradient")), True
+        return found, flags
 
     def _check_size(self, type_: Type, product: bool) -> None:
         """Raise unless an array of all rounds is of a size that pays."""

@@ -16,14 +16,13 @@ Where a body has something else, or arrays of all rounds would be too large, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 import attrs
 
 from relay.errors import CompileError, RelayError, Span
 from relay.ir.dims import Dim
 from relay.ir.expr import (
-    Atom,
     Binding,
     Block,
     Call,
@@ -36,23 +35,23 @@ from relay.ir.expr import (
     Next,
     OpCall,
     Var,
-    Yield,
 )
 from relay.ir.rebuild import map_blocks, rebind, rebuild_block
 from relay.ir.sizes.data_dependent import bound_dims
-from relay.ir.traverse import free_variables, walk
-from relay.operator import Emitter, Undetermined
+from relay.ir.traverse import walk
+from relay.operator import Undetermined
 from relay.transform.aggregates.sums import flatten_sums_within
 from relay.transform.analysis.lanes import BATCHED, NoLanes, lane_loop, prefers_lanes
-from relay.transform.analysis.loop_analysis import bound_in, likely, runs_all, with_body_block
+from relay.transform.analysis.loop_analysis import likely, runs_all, with_body_block
 from relay.transform.core.rebuilding import map_bodies, with_functions
 from relay.transform.loops.batched_derivatives import BatchedDerivatives
-from relay.transform.loops.collected_sums import collected_sums
+from relay.transform.loops.carried_rows import exchanged_loops, with_carried_rows, with_one_end
+from relay.transform.loops.collected_reductions import collected_reductions
 from relay.transform.loops.compaction import CompactedRounds, runs_active
 from relay.transform.loops.failures import has_failures, with_assertions
 from relay.transform.loops.partition import finds_places
 from relay.transform.loops.recomputation import is_round
-from relay.transform.loops.rounds import Limits, Unsupported, number_of
+from relay.transform.loops.rounds import Limits, Unsupported
 from relay.transform.module_pass import pass_about
 
 MAX_SIZE = 1 << 26
@@ -67,16 +66,15 @@ def vectorize_loops(module: Module, will_be_differentiated: bool = False, max_si
     """The module with loops of independent rounds computed for all rounds at once, where arrays of all rounds have at
     most `max_size` bytes.
 
-    Both arms of a cheap branch are computed where rounds differ; but not if a derivative follows,
-    `will_be_differentiated`, since the arm that is not taken may have no finite derivative.
+    Both arms of a cheap branch are computed where rounds differ. If a derivative follows, `will_be_differentiated`,
+    none comes out of the arm that is not taken, where it may not be finite.
     """
     pending = any(isinstance(f, Derivative) for f in module.functions.values())
-    choices = not (will_be_differentiated and pending)
-
+    shielded = will_be_differentiated and pending
     derivatives = BatchedDerivatives(module, _examples_together(max_size)) if will_be_differentiated else None
 
     def change(function: Function) -> Block:
-        return _block(function.body, Limits(function.body, choices, max_size, pending, derivatives))
+        return _block(function.body, Limits(function.body, True, max_size, pending, derivatives, shielded))
 
     made = map_bodies(module, change)
     if derivatives is None or not derivatives.made:
@@ -139,12 +137,12 @@ def _remaining_loops(module: Module, will_be_differentiated: bool, notes: list[C
     """The same; what else is chosen goes to `notes`."""
     found: list[RemainingLoop] = []
     pending = any(isinstance(function, Derivative) for function in module.functions.values())
-    choices = not (will_be_differentiated and pending)
+    shielded = will_be_differentiated and pending
     derivatives = BatchedDerivatives(module, _examples_together(MAX_SIZE)) if will_be_differentiated else None
     rounds = {name for name, f in module.functions.items() if isinstance(f, Function) and is_round(f)}
     for name, function in module.functions.items():
         if isinstance(function, Function) and name not in rounds:
-            limits = Limits(function.body, choices, MAX_SIZE, pending, derivatives)
+            limits = Limits(function.body, True, MAX_SIZE, pending, derivatives, shielded)
             made = _block(function.body, limits)
             left = {b.value.label for b in walk(made) if isinstance(b.value, Loop)}
             notes += [Choice(text, span) for span, text in limits.notes]
@@ -172,12 +170,13 @@ def _block(block: Block, limits: Limits) -> Block:
         noted = len(limits.notes)
         value: Expr = map_blocks(binding.value, lambda inner: _block(inner, limits))
         if isinstance(value, Loop):
+            value = with_one_end(value)
             try:
                 bindings += _vectorized_bindings(value, binding.targets, limits)
                 continue
             except Unsupported as error:
-                made = _with_carried_rows(value, binding.targets, limits)
-                made = made or _with_collected_sums(value, binding.targets, limits)
+                made = _alternative_bindings(value, binding.targets, limits)
+                made = made or _exchanged(binding, limits)
                 if made is None and len(limits.notes) > noted:
                     made = _batched_outside(binding, limits)
                 if made is not None:
@@ -201,7 +200,7 @@ def _batched_outside(binding: Binding, limits: Limits) -> list[Binding] | None:
     most = max((likely(count) for count in counts[1:] if count is not None), default=0)
     if most > likely(counts[0]) and loop.counter.divergence not in BATCHED:
         return None
-    inside = Limits(limits.body, limits.choices, limits.max_size, limits.is_early)
+    inside = Limits(limits.body, limits.choices, limits.max_size, limits.is_early, shielded=limits.shielded)
     inside.diverges = False
     try:
         outer = map_blocks(loop, lambda block: _block(block, inside))
@@ -293,105 +292,60 @@ def _evaluated(loop: Loop, targets: Sequence[Var], count: Dim, limits: Limits) -
     return made
 
 
-def _with_collected_sums(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+def _alternative_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+    """The bindings of the results of a loop whose rounds are not independent, but those of another form of it are; None
+    where there is none."""
+    if not limits.has_rounds(loop):
+        return None
+    carried = with_carried_rows(loop, targets)
+    if carried is not None:
+        made = _independent_bindings(carried.loop, carried.rows, limits)
+        made = made or _alternative_bindings(carried.loop, carried.rows, limits)
+        if made is not None:
+            return [*carried.before, *made, *carried.after]
+    return _with_collected_reductions(loop, targets, limits)
+
+
+def _independent_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
+    """The bindings of the results of a loop whose rounds write rows of their own, perhaps of a row that is the same in
+    all of them; None if it stays."""
+    try:
+        return _vectorized_bindings(loop, targets, limits)
+    except Unsupported:
+        carried = with_carried_rows(loop, targets) if limits.has_rounds(loop) else None
+        made = None if carried is None else _independent_bindings(carried.loop, carried.rows, limits)
+        return None if made is None or carried is None else [*carried.before, *made, *carried.after]
+
+
+def _with_collected_reductions(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
     """A loop that adds up numbers, with its terms computed for all rounds at once; None where that is not possible."""
     count = limits.integers.count(loop)
     if count is None or likely(count) < FEWEST_TERMS or not runs_all(loop):
         return None
-    found = collected_sums(loop, targets, count)
+    found = collected_reductions(loop, targets, limits.integers, limits.shielded)
     if found is None:
         return None
     try:
         made = _vectorized_bindings(found.loop, found.results, limits)
+        return [*found.before, *made, *found.totals(targets, made, limits.shielded)]
     except Unsupported:
         return None
-    return [*found.before, *made, *found.totals(targets, made)]
+
+
+def _exchanged(binding: Binding, limits: Limits) -> list[Binding] | None:
+    """The bindings of the results of two loops of which only the inner one has independent rounds, with that one around
+    the other; None where they are no such loops."""
+    outer = exchanged_loops(binding.value)
+    if outer is None:
+        return None
+    inside = Limits(limits.body, limits.choices, limits.max_size, limits.is_early, limits.derivatives, limits.shielded)
+    inner = map_blocks(outer, lambda block: _block(block, inside))
+    assert isinstance(inner, Loop)
+    try:
+        return _independent_bindings(inner, binding.targets, limits)
+    except CompileError:
+        return None
 
 
 def _is_update(value: Expr) -> bool:
     return isinstance(value, OpCall) and value.operator == "index_update"
-
-
-# ---- rows that a loop carries in whole arrays
-
-
-def _with_carried_rows(loop: Loop, targets: Sequence[Var], limits: Limits) -> list[Binding] | None:
-    """A loop each round of which changes one row of a whole array, the same in all rounds, as one that carries this
-    row, computed for all rounds at once; None where it is not such a loop.
-
-        loop (a = b) { r = index(a, i); s = index_update(r, j, y); c = index_update(a, i, s); next c }
-    """
-    if not limits.has_rounds(loop) or not isinstance(loop.body.terminator, Next):
-        return None
-    inside = bound_in(loop)
-    before = Emitter(loop.span)
-    parameters, initial, passed = list(loop.parameters), list(loop.initial), list(loop.body.terminator.values)
-    bindings = list(loop.body.bindings)
-    indices: dict[int, Atom] = {}
-    for number, parameter in enumerate(loop.parameters):
-        found = _carried_row(bindings, parameter, passed[number], inside)
-        if found is None:
-            continue
-        index, row, read, update = found
-        bindings = [b for b in bindings if b is not read and b is not update]
-        parameters[number], passed[number] = row, update.value.arguments[2]  # type: ignore[union-attr]
-        start = before.value(loop.initial[number])
-        initial[number] = start.op("index", before.value(index)).atom
-        indices[number] = index
-    if not indices:
-        return None
-    end = Next(loop.label, tuple(passed), loop.body.terminator.span)
-    carried = Loop(loop.label, tuple(parameters), tuple(initial), Block(tuple(bindings), end), loop.counter, loop.span)
-    rows = list(targets)
-    for number in indices:
-        rows[number] = Var(parameters[number].name, parameters[number].type, loop.span)
-    try:
-        made = _vectorized_bindings(carried, rows, limits)
-    except Unsupported:
-        further = _with_carried_rows(carried, rows, limits)
-        if further is None:
-            return None
-        made = further
-    after = []
-    for number, index in indices.items():
-        written = OpCall("index_update", (loop.initial[number], index, rows[number]), {}, loop.span)
-        after.append(Binding((targets[number],), written))
-    return [*before.bindings, *made, *after]
-
-
-def _carried_row(
-    bindings: Sequence[Binding], parameter: Var, passed: Atom, inside: set[Var]
-) -> tuple[Atom, Var, Binding, Binding] | None:
-    """The index of the only row that a loop's round reads and changes, the variable and the binding that reads it, and
-    the binding that writes it."""
-    read = update = None
-    for binding in bindings:
-        value = binding.value
-        if isinstance(value, OpCall) and value.operator == "index" and value.arguments[0] is parameter:
-            if read is not None:
-                return None
-            read = binding
-        elif isinstance(value, OpCall) and value.operator == "index_update" and value.arguments[0] is parameter:
-            if update is not None or binding.targets[0] is not passed:
-                return None
-            update = binding
-        elif parameter in _mentioned_variables(binding):
-            return None
-    if read is None or update is None:
-        return None
-    index = read.value.arguments[1]  # type: ignore[union-attr]
-    same = update.value.arguments[1]  # type: ignore[union-attr]
-    if not (index is same or _same_constant(index, same)) or (isinstance(index, Var) and index in inside):
-        return None
-    if any(update.targets[0] in _mentioned_variables(b) for b in bindings):
-        return None
-    return index, read.targets[0], read, update
-
-
-def _mentioned_variables(binding: Binding) -> Mapping[Var, None]:
-    return free_variables(Block((binding,), Yield(())))
-
-
-def _same_constant(a: Atom, b: Atom) -> bool:
-    number = number_of(a)
-    return number is not None and number == number_of(b)
