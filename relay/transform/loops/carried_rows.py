@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from relay.ir.dims import ANY, add
 from relay.ir.expr import (
     Arm,
     Atom,
@@ -37,9 +38,12 @@ from relay.ir.expr import (
     Var,
     Yield,
 )
+from relay.ir.rebuild import substitute
 from relay.ir.traverse import free_variables, operands
+from relay.ir.types import TensorType
 from relay.operator import Emitter
 from relay.transform.analysis.loop_analysis import bound_in
+from relay.transform.analysis.value_ranges import ValueRanges
 from relay.transform.loops.invariants import without_invariants
 
 # ---- rows
@@ -55,7 +59,7 @@ class CarriedRows:
     after: list[Binding]
 
 
-def with_carried_rows(loop: Loop, targets: Sequence[Var]) -> CarriedRows | None:
+def with_carried_rows(loop: Loop, targets: Sequence[Var], integers: ValueRanges) -> CarriedRows | None:
     """A loop each round of which changes one row of a whole array, the same in all rounds, as one that carries this
     row; None where it is not such a loop. It has to have a round."""
     if not isinstance(loop.body.terminator, Next):
@@ -63,7 +67,7 @@ def with_carried_rows(loop: Loop, targets: Sequence[Var]) -> CarriedRows | None:
     inside = bound_in(loop)
     before = Emitter(loop.span)
     parameters, initial, passed = list(loop.parameters), list(loop.initial), list(loop.body.terminator.values)
-    bindings = list(loop.body.bindings)
+    bindings = _with_updates_after_branches(loop.body.bindings, integers)
     indices: dict[int, Atom] = {}
     for number, parameter in enumerate(loop.parameters):
         found = _carried_row(bindings, parameter, passed[number], inside)
@@ -85,6 +89,79 @@ def with_carried_rows(loop: Loop, targets: Sequence[Var]) -> CarriedRows | None:
         written = OpCall("index_update", (loop.initial[number], index, rows[number]), {}, loop.span)
         after.append(Binding((targets[number],), written))
     return CarriedRows(carried, rows, before.bindings, after)
+
+
+def _with_updates_after_branches(bindings: Sequence[Binding], integers: ValueRanges) -> list[Binding]:
+    """The bindings of a round where an array is written at the same place after a branch, which its arms either do or
+    leave it as it is.
+
+    b = if c { yield index_update(a, i, x) } else { yield a }
+
+    r = index(a, i);  s = if c { yield x } else { yield r };  b = index_update(a, i, s)
+    """
+    made: list[Binding] = []
+    for binding in bindings:
+        changed = _update_after_branch(binding, integers) if isinstance(binding.value, If) else None
+        made += [binding] if changed is None else changed
+    return made
+
+
+def _update_after_branch(binding: Binding, integers: ValueRanges) -> list[Binding] | None:
+    branch = binding.value
+    if not isinstance(branch, If) or len(binding.targets) != 1:
+        return None
+    bodies = [*(arm.body for arm in branch.arms), branch.orelse]
+    ends = [body.terminator.values[0] for body in bodies if isinstance(body.terminator, Yield)]
+    array = next((a for a, body in zip(ends, bodies, strict=False) if not body.bindings), None)
+    if not isinstance(array, Var) or len(ends) < len(bodies):
+        return None
+    updates = [_update_of(array, body, end) for body, end in zip(bodies, ends, strict=True)]
+    places = {u.value.arguments[1] for u in updates if u is not None}  # type: ignore[union-attr]
+    if len(places) != 1 or any(u is None and end is not array for u, end in zip(updates, ends, strict=True)):
+        return None
+    (place,) = places
+    if any(place in b.targets for body in bodies for b in body.bindings) or not _is_there(array, place, integers):
+        return None
+    out = Emitter(branch.span)
+    row = out.value(array).op("index", out.value(place))
+    changed = [_with_row(body, array, place, row.atom, update) for body, update in zip(bodies, updates, strict=True)]
+    if any(body is None for body in changed):
+        return None
+    found = [body for body in changed if body is not None]
+    arms = tuple(Arm(arm.condition, body) for arm, body in zip(branch.arms, found[:-1], strict=True))
+    chosen = Var("row", row.type, branch.span)
+    written = OpCall("index_update", (array, place, chosen), {}, branch.span)
+    return [*out.bindings, Binding((chosen,), If(arms, found[-1], branch.span)), Binding(binding.targets, written)]
+
+
+def _update_of(array: Var, body: Block, end: Atom) -> Binding | None:
+    """The binding that makes what an arm yields, if it writes a row of an array."""
+    found = next((b for b in body.bindings if end in b.targets), None)
+    call = None if found is None else found.value
+    return (
+        found if isinstance(call, OpCall) and call.operator == "index_update" and call.arguments[0] is array else None
+    )
+
+
+def _is_there(array: Var, place: Atom, integers: ValueRanges) -> bool:
+    dim = integers.scalar_dim(place)
+    extent = array.type.shape[0] if isinstance(array.type, TensorType) and array.type.shape else ANY
+    if dim is None or extent is ANY:
+        return False
+    return integers.at_least(dim, 0) is True and integers.at_least(extent, add(dim, 1)) is True
+
+
+def _with_row(body: Block, array: Var, place: Atom, row: Atom, update: Binding | None) -> Block | None:
+    """An arm that yields the row of an array; None if it uses the array otherwise."""
+    reads = {
+        b.targets[0]: row
+        for b in body.bindings
+        if isinstance(b.value, OpCall) and b.value.operator == "index" and b.value.arguments == (array, place)
+    }
+    kept = tuple(b for b in body.bindings if b is not update and reads.keys().isdisjoint(b.targets))
+    new = row if update is None else update.value.arguments[2]  # type: ignore[union-attr]
+    made = substitute(Block(kept, Yield((new,))), reads)
+    return None if array in free_variables(made) else made
 
 
 def _carried_row(

@@ -297,7 +297,7 @@ def _alternative_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) ->
     where there is none."""
     if not limits.has_rounds(loop):
         return None
-    carried = with_carried_rows(loop, targets)
+    carried = with_carried_rows(loop, targets, limits.integers)
     if carried is not None:
         made = _independent_bindings(carried.loop, carried.rows, limits)
         made = made or _alternative_bindings(carried.loop, carried.rows, limits)
@@ -312,7 +312,7 @@ def _independent_bindings(loop: Loop, targets: Sequence[Var], limits: Limits) ->
     try:
         return _vectorized_bindings(loop, targets, limits)
     except Unsupported:
-        carried = with_carried_rows(loop, targets) if limits.has_rounds(loop) else None
+        carried = with_carried_rows(loop, targets, limits.integers) if limits.has_rounds(loop) else None
         made = None if carried is None else _independent_bindings(carried.loop, carried.rows, limits)
         return None if made is None or carried is None else [*carried.before, *made, *carried.after]
 

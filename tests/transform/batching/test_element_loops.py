@@ -65,6 +65,13 @@ BODIES = {
             for j in range(m):
                 y[j] += x[i, j] * v[j]
         return y""",
+    "column sums of some": """
+        y = np.zeros(m)
+        for i in range(n):
+            for j in range(m):
+                if x[i, j] > 0.0:
+                    y[j] += np.sqrt(x[i, j]) * v[j]
+        return y""",
     "products in place": """
         y = np.zeros((n, n))
         for i in range(n):
