@@ -7,7 +7,8 @@
 
 So are differences, products, `maximum` and `minimum`, `or` and `and`, also where only some arms of a branch add a term:
 the others have the neutral element. Where a round keeps what is larger than all before it, with other values of that
-round, these are read at the first place of the largest. Such a loop can be computed for all rounds at once, where one
+round, these are read at the first place of the largest; what rounds add to rows of an array at computed places is added
+by one call. Such a loop can be computed for all rounds at once, where one
 that carries a number from round to round cannot; the reduction and what it reduces are one kernel then. The terms are
 combined in another order, so the result may differ by rounding.
 """
@@ -82,6 +83,7 @@ class CollectedReductions:
     before: list[Binding] = attrs.field(factory=list)
     reductions: dict[int, tuple[Reduction, Atom]] = attrs.field(factory=dict)
     extrema: list[tuple[Extremum, dict[int, Atom]]] = attrs.field(factory=list)
+    scattered: dict[int, tuple[int, Atom]] = attrs.field(factory=dict)  # by the number of the terms that of the places
 
     def totals(self, targets: Sequence[Var], made: Sequence[Binding], differentiated: bool) -> list[Binding]:
         """The bindings of the reductions, after those that make the terms."""
@@ -90,6 +92,9 @@ class CollectedReductions:
         for number, (reduction, start) in self.reductions.items():
             whole = after.value(start).op(reduction.step, self._total(after, reduction, self.results[number], values))
             _name(after, targets[number], whole)
+        for number, (places, start) in self.scattered.items():
+            operands = after.value(self.results[places]), after.value(self.results[number])
+            _name(after, targets[number], after.value(start).op("scatter_add", *operands, axis=0))
         for extremum, starts in self.extrema:
             self._extremum(after, extremum, starts, targets, differentiated)
         return after.bindings
@@ -148,7 +153,9 @@ def collected_reductions(
             if (reduction.smooth or not differentiated) and _collect(found, number, reduction, integers):
                 break
     _collect_extrema(found, count)
-    return found if found.reductions or found.extrema else None
+    for number in range(len(loop.parameters)):
+        _collect_scattered(found, number, count)
+    return found if found.reductions or found.extrema or found.scattered else None
 
 
 def _collect(found: CollectedReductions, number: int, reduction: Reduction, integers: ValueRanges) -> bool:
@@ -369,6 +376,47 @@ def _collect_extremum(found: CollectedReductions, binding: Binding, branch: If, 
     ]
     found.extrema.append((Extremum(largest, number, others), starts))
     found.loop = _with_terms(found, bindings, new, count)
+
+
+def _collect_scattered(found: CollectedReductions, number: int, count: Dim) -> None:
+    """Change the loop for an array to whose rows its rounds add something, at places of which several may be one."""
+    loop = found.loop
+    parameter, end, counts = loop.parameters[number], loop.body.terminator, uses(loop.body)
+    assert isinstance(end, Next)
+    type_, last = parameter.type, end.values[number]
+    calls = {b.targets[0]: b.value for b in loop.body.bindings if isinstance(b.value, OpCall)}
+    update = calls.get(last) if isinstance(last, Var) else None
+    if not isinstance(type_, TensorType) or not type_.shape or type_.base not in BASES:
+        return
+    match update:
+        case OpCall("index_update", (array, place, new)) if array is parameter and isinstance(new, Var):
+            pass
+        case _:
+            return
+    match calls.get(new):
+        case OpCall("add", (row, term)) if _reads(calls.get(row), parameter, place):  # type: ignore[arg-type]
+            pass
+        case OpCall("add", (term, row)) if _reads(calls.get(row), parameter, place):  # type: ignore[arg-type]
+            pass
+        case _:
+            return
+    gone = {row, new, last}
+    if counts[parameter] != 2 or any(counts[v] != 1 for v in gone) or term.type != row.type:  # type: ignore[union-attr,index]
+        return
+    bindings = [b for b in loop.body.bindings if gone.isdisjoint(b.targets)]
+    places = Var("places", place.type, loop.span)  # type: ignore[union-attr]
+    found.scattered[number] = len(loop.parameters), loop.initial[number]
+    found.results.append(places)
+    row_type = Var(parameter.name, row.type, loop.span)  # type: ignore[union-attr]
+    parameters = (*loop.parameters[:number], row_type, *loop.parameters[number + 1 :], places)
+    passed = Next(loop.label, (*end.values, place), end.span)
+    initial = (*loop.initial, place)
+    found.loop = Loop(loop.label, parameters, initial, Block(loop.body.bindings, passed), loop.counter, loop.span)
+    found.loop = _with_terms(found, bindings, {number: term, len(loop.parameters): place}, count)
+
+
+def _reads(call: OpCall | None, array: Var, place: Atom) -> bool:
+    return call is not None and call.operator == "index" and call.arguments == (array, place)
 
 
 def _is_number(variable: Var, bases: Sequence[BaseType]) -> bool:

@@ -72,6 +72,17 @@ BODIES = {
                 if x[i, j] > 0.0:
                     y[j] += np.sqrt(x[i, j]) * v[j]
         return y""",
+    "histogram": """
+        y = np.zeros(5)
+        for j in range(m):
+            k = abs(int(2.0 * v[j])) % 5
+            y[k] += v[j] * x[0, j]
+        return y""",
+    "rows of a histogram": """
+        y = np.ones((3, m))
+        for i in range(n):
+            y[(7 * i) % 3] += np.tanh(x[i]) * v
+        return y""",
     "products in place": """
         y = np.zeros((n, n))
         for i in range(n):
