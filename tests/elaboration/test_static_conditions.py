@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from agreement import assert_modes_agree
 
 import relay as R
 from relay import relay
@@ -181,3 +182,22 @@ def test_functions_and_options_that_are_left_out() -> None:
     assert applied.interpret(2.0) == 2.0
     assert applied.interpret(0.0, R.cos) == 1.0
     assert by_option.interpret(3.0, {"scale": 2.0}) == 6.0
+
+
+@relay
+def leaving_in_the_first_round(x):
+    found = None
+    while True:
+        if x > 0.0:
+            if found is None:
+                return x * 2.0
+            found = found + 1.0
+        else:
+            if found is None:
+                return x
+            found = found - 1.0
+
+
+def test_a_round_that_leaves_on_all_paths_has_no_end() -> None:
+    assert assert_modes_agree(leaving_in_the_first_round, 3.0) == 6.0
+    assert assert_modes_agree(leaving_in_the_first_round, -3.0) == -3.0

@@ -29,7 +29,7 @@ def test_a_missing_error_is_noticed() -> None:
 
 
 def test_an_unexpected_error_is_noticed() -> None:
-    (case,) = parse_cases("-- case: a\ndef f(x):\n    import math\n")
+    (case,) = parse_cases("-- case: a\ndef f(x):\n    import missing_module\n")
     with pytest.raises(AssertionError, match="unexpected"):
         verify(case, check_frontend)
 
@@ -44,7 +44,7 @@ def test_another_error_is_noticed(comment: str) -> None:
 
 
 def test_another_line_is_noticed() -> None:
-    (case,) = parse_cases("-- case: a\ndef f(x):  # E: import\n    import math\n")
+    (case,) = parse_cases("-- case: a\ndef f(x):  # E: import\n    import missing_module\n")
     with pytest.raises(AssertionError, match="expected line 1"):
         verify(case, check_frontend)
 

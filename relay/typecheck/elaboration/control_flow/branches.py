@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from relay.errors import Span, TypeMismatch
-from relay.ir.expr import Arm, Block, If, Var, Yield
+from relay.ir.expr import Arm, Block, Dead, If, Var, Yield
 from relay.ir.sizes.facts import DimConstraint
 from relay.typecheck.elaboration.abstract_values import (
     AbstractValue,
@@ -52,6 +52,7 @@ class _Branches:
         self.out = out
         self.arms: list[tuple[TypedBlockBuilder, TypedBlockBuilder]] = []  # which stay: conditions, and bodies
         self._join = Join(checker, [t.name for t in targets])
+        self._failures = checker.failures
         self._operator = self._join.operator = boolean_operators.boolean_operator(context, node)
         self._is_refused, self._by_sizes, self._by_call, self._decided = False, False, False, True
         self._known_of_sizes: list[DimConstraint] = []  # since the arms before are not taken
@@ -154,6 +155,10 @@ class _Branches:
         self.out.items.append(DeferredBinding(bound, build))
         if self._join.paths:
             self._assign(entities)
+        elif checker.failures == self._failures:  # no path arrives
+            self.out.terminator = Dead()
+        else:
+            self.context.assign(self.targets, [Poison()] * len(self.targets))
 
     def _assign(self, entities: Sequence[AbstractValue]) -> None:
         """Let the targets be what the paths give, and note what is known of each path."""
