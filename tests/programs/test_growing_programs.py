@@ -145,13 +145,14 @@ def orders(n: int) -> str:
 FAMILIES: dict[str, tuple[Callable[[int], str], int]] = {
     f.__name__: (f, n)
     for f, n in [
-        (loops, 4), (filling, 3), (appends, 4), (nested, 2), (statements, 8), (branches, 4), (copies, 8), (chains, 12),
+        (loops, 4), (filling, 3), (appends, 16), (nested, 2), (statements, 8), (branches, 4), (copies, 8), (chains, 12),
         (reductions, 5), (kernels, 4), (structures, 8), (closures, 10), (composed, 8), (chosen, 18), (gradients, 4),
         (orders, 6), (inside, 4), (iterated, 4), (called_twice, 8),
     ]
 }  # fmt: skip
 """Each with the smaller of its two sizes. Chosen functions capture the ones before them. Up to sixteen levels of such
-values are tuples and deeper ones are boxed, which takes several times the code: both sizes are beyond that step."""
+values are tuples and deeper ones are boxed, which takes several times the code: both sizes are beyond that step. So are
+they for the lists of a loop, up to eight of which are one kernel."""
 
 
 def counted(run: Callable[[], Any]) -> tuple[int, Any]:
