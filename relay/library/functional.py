@@ -158,6 +158,8 @@ def contains(a, b, /):
 @library_function(bisect.bisect_right)
 def bisect_right(a, x, lo=0, hi=None, *, key=None):
     """The place behind the elements of a sorted list that are not larger than x."""
+    if hi is None and len(a) == 0:  # the elements of a list that is known to have none have no type
+        return lo
     start, end = lo, len(a) if hi is None else hi
     while start < end:
         middle = (start + end) // 2
@@ -171,6 +173,8 @@ def bisect_right(a, x, lo=0, hi=None, *, key=None):
 @library_function(bisect.bisect_left)
 def bisect_left(a, x, lo=0, hi=None, *, key=None):
     """The place before the elements of a sorted list that are not smaller than x."""
+    if hi is None and len(a) == 0:  # the elements of a list that is known to have none have no type
+        return lo
     start, end = lo, len(a) if hi is None else hi
     while start < end:
         middle = (start + end) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from functools import reduce
 from itertools import product
@@ -111,6 +112,17 @@ def pairs(n):
     return [a * b for a, b in product(range(n), range(3))] + [a - b for a, b in product(range(2), repeat=2)]
 
 
+def longest_rising(xs):
+    ends = []
+    for x in xs:
+        i = bisect_left(ends, x)
+        if i == len(ends):
+            ends.append(x)
+        else:
+            ends[i] = x
+    return len(ends)
+
+
 def summed(n):
     return reduce(lambda a, b: a + b, range(n), 0)
 
@@ -118,6 +130,7 @@ def summed(n):
 CASES = [
     (pairs, (2,)),
     (summed, (4,)),
+    (longest_rising, ([3, 1, 4, 1, 5, 9, 2, 6],)),
     (counted, (10,)),
     (raised_twice, (3,)),
     (quicksort, ([5, 2, 8, 1, 9, 3],)),
