@@ -38,7 +38,7 @@ def outside(x):
 
 @relay(opt_level=3)
 def unsupported(x):
-    import os  # wrong
+    import missing_module  # wrong
     return x
 
 

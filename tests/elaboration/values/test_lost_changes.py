@@ -123,6 +123,8 @@ SURE = [
     "v = (lambda a: a + n)(3)",
     "n = Numbers(n).n",
     "v = {n: 1.0}; v[n + 1] = 2.0",
+    "k = n + 1; v = {n: 1.0}; v[k] = 2.0; v[k] += 1.0; del v[k]",
+    "v = {n: 1.0}; w = v.pop(n + 1, 2.0)",
     "v = 'a' if n > 2 else 'bb'; v = v.upper() + v.strip()",
 ]
 """Statements that never fail: what is changed before them is not lost."""
@@ -153,6 +155,10 @@ def unread(n):
         return 100
     return len(xs)
 """
+    return _imported(tmp_path, text)
+
+
+def _imported(tmp_path: Path, text: str) -> ModuleType:
     path = tmp_path / "program.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location("program", path)
@@ -176,3 +182,37 @@ def test_changes_before_what_is_sure_are_kept(statement: str, tmp_path: Path) ->
     module = _module(tmp_path, statement, "n")
     for m in (3, -1):
         assert int(rl.relay(module.program).interpret(3, m)) == module.program(3, m)
+
+
+MAYBE = [
+    ("ys", "v = ys[n]", [1.0, 2.0], IndexError),
+    ("{n + 1: 1.0}", "ys[n] = 2.0", None, KeyError),
+    ("{n + 1: 1.0, n + 2: 1.0}", "v = ys[n]", None, KeyError),
+]
+
+
+@pytest.mark.parametrize("where", ["if m > 0", "for i in range(m)", "while m > 0"])
+@pytest.mark.parametrize(("made", "statement", "given", "error"), MAYBE)
+def test_an_index_that_a_branch_has_used_may_fail_behind_it(  # type: ignore[no-untyped-def]
+    made, statement, given, error, where, tmp_path: Path
+) -> None:
+    text = f"""
+def g(xs, ys, n, m):
+    {where}:
+        {statement}
+        m -= 1
+    xs.append(1.0)
+    return ys[n]
+
+def program(ys, n, m):
+    xs = [1.0]
+    try:
+        g(xs, {made}, n, m)
+    except {error.__name__}:
+        pass
+    return len(xs)
+"""
+    module = _imported(tmp_path, text)
+    assert module.program(given, 5, 0) == 2
+    with pytest.raises(rl.RelayError, match="an error in `g` loses its changes of `xs`"):
+        rl.relay(module.program).interpret(given, 5, 0)

@@ -80,7 +80,10 @@ def _may_fail(walker: Walker, value: Expr) -> bool:
                 return False  # which is known before it runs
             return _is_new(walker, whole, items)  # type: ignore[arg-type]
         case IndexUpdate(whole, items):
-            if any(isinstance(i, Slice) for i in items) or not _has_indices(walker, whole):
+            if any(isinstance(i, Slice) for i in items):
+                return False
+            if not _has_indices(walker, whole):
+                _is_new(walker, whole, items)  # type: ignore[arg-type]  # from now on a key of the dict
                 return False
             if _is_known(walker, whole) and all(isinstance(i, Static) for i in items):
                 return False
@@ -135,7 +138,7 @@ def _is_new(walker: Walker, whole: Atom, items: tuple[Atom, ...]) -> bool:
         is_new = key not in walker.indices
     except TypeError:
         return True
-    walker.indices.add(key)
+    walker.indices[key] = None
     return is_new or not objects
 
 
@@ -179,6 +182,8 @@ def _has_computed_size(walker: Walker, atom: Atom) -> bool:
 
 def _call_may_fail(walker: Walker, value: Apply) -> bool:
     match value.function:
+        case Static(Intrinsic("pop")) if len(value.arguments) > 1:  # also `del d[k]`
+            return len(value.arguments) == 2 and _is_new(walker, value.arguments[0], value.arguments[1:])
         case Static(Intrinsic(name)):
             sure = name in _SURE_INTRINSICS or _is_unpacked_structure(walker, name, value)
             return not sure or _has_key(value)

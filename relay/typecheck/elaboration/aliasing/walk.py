@@ -115,7 +115,7 @@ class Walker:
         self.may_fail = False
         self.failed: dict[Object, Change] = {}  # what has changed before something that may fail
         self.lost: list[dict[Object, Change]] = []  # the changes that handlers around would not see
-        self.indices: set[object] = set()  # those that are in range
+        self.indices: dict[object, None] = {}  # those that are in range, in this block and those around it
         self.iterables: dict[Var, Atom] = {}  # what the elements of loops come from
         self.rounds_of: dict[Var, int] = {}  # when the rounds of elements began
         self._jumps: dict[LoopLabel, _Jumps] = {}
@@ -249,12 +249,15 @@ class Walker:
         """Walk through a block. Gives what it yields; None if it leaves."""
         self._blocks += 1
         around, self.block_number = self.block_number, self._blocks
+        in_range = len(self.indices)
         for binding in block.bindings:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise TooLong
             self._binding(binding)
         self.block_number = around
+        while len(self.indices) > in_range:  # the block may not run
+            self.indices.popitem()
         match block.terminator:
             case Yield(values):
                 return [self.handed(v) for v in values]
