@@ -216,3 +216,32 @@ def program(ys, n, m):
     assert module.program(given, 5, 0) == 2
     with pytest.raises(rl.RelayError, match="an error in `g` loses its changes of `xs`"):
         rl.relay(module.program).interpret(given, 5, 0)
+
+
+SHORTER = [
+    "for i in range(len(ys)):\n        xs.append(1.0)\n        v = ys[i]\n        ys.pop()",
+    "m = len(ys)\n    ys.pop()\n    for i in range(m):\n        xs.append(1.0)\n        v = ys[i]",
+    "for i in range(len(ys)):\n        v = ys[i]\n        xs.append(1.0)\n        ys = ys[1:]\n        v = ys[i]",
+    "v = ys[1]\n    xs.append(1.0)\n    ys.clear()\n    v = ys[1]",
+    "i = 1\n    v = ys[i]\n    xs.append(1.0)\n    i += 1\n    v = ys[i]",
+]
+
+
+@pytest.mark.parametrize("body", SHORTER)
+def test_an_index_may_fail_in_a_list_that_is_shorter_by_then(body: str, tmp_path: Path) -> None:
+    text = f"""
+def g(xs, ys):
+    {body}
+
+def program(ys: list[int]):
+    xs = [1.0]
+    try:
+        g(xs, ys)
+    except IndexError:
+        pass
+    return len(xs)
+"""
+    module = _imported(tmp_path, text)
+    assert module.program([1, 2]) > 1
+    with pytest.raises(rl.RelayError, match="an error in `g` loses its changes of `xs`"):
+        rl.relay(module.program).interpret([1, 2])

@@ -63,6 +63,8 @@ _WHOLE = (int, round, math.floor, math.ceil, math.trunc)
 
 def note(walker: Walker, value: Expr) -> None:
     """Note that an expression may fail, with what has changed until then."""
+    if _is_length(value):
+        walker.lengths[value] = _shifts(walker.objects(value.arguments[0]))  # type: ignore[union-attr]
     if _may_fail(walker, value):
         walker.fail()
 
@@ -142,6 +144,16 @@ def _is_new(walker: Walker, whole: Atom, items: tuple[Atom, ...]) -> bool:
     return is_new or not objects
 
 
+def _is_length(value: Expr) -> bool:
+    """True for `len(xs)`."""
+    return isinstance(value, Apply) and isinstance(value.function, Global) and value.function.name == "len"
+
+
+def _shifts(objects: Objects) -> int:
+    """How often elements have been taken from lists."""
+    return sum(one.shifts for one in objects)
+
+
 def _is_counter(walker: Walker, index: Atom, objects: Objects) -> bool:
     """True for the variable of a loop over `range(len(x))`, `range(.., len(x))` or `x.shape[0]` of these objects."""
     bounds = walker.values.get(walker.iterables.get(index)) if isinstance(index, Var) else None  # type: ignore[arg-type]
@@ -150,8 +162,8 @@ def _is_counter(walker: Walker, index: Atom, objects: Objects) -> bool:
             length = walker.values.get(end) if isinstance(end, Var) else None
         case _:
             return False
-    if isinstance(length, Apply) and isinstance(length.function, Global) and length.function.name == "len":
-        return walker.objects(length.arguments[0]) == objects
+    if isinstance(length, Apply) and _is_length(length):
+        return walker.objects(length.arguments[0]) == objects and walker.lengths.get(length) == _shifts(objects)
     if isinstance(length, Index) and isinstance(length.value, Var):
         shape = walker.values.get(length.value)
         return isinstance(shape, Attribute) and shape.name == "shape" and walker.objects(shape.value) == objects

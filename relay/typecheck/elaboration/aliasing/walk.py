@@ -116,6 +116,7 @@ class Walker:
         self.failed: dict[Object, Change] = {}  # what has changed before something that may fail
         self.lost: list[dict[Object, Change]] = []  # the changes that handlers around would not see
         self.indices: dict[object, None] = {}  # those that are in range, in this block and those around it
+        self.lengths: dict[Expr, int] = {}  # calls of `len`, with how often their lists had been shifted by then
         self.iterables: dict[Var, Atom] = {}  # what the elements of loops come from
         self.rounds_of: dict[Var, int] = {}  # when the rounds of elements began
         self._jumps: dict[LoopLabel, _Jumps] = {}
