@@ -26,6 +26,7 @@ from relay.frontend.analysis import ordered_dicts
 from relay.frontend.analysis.cached_functions import with_dicts
 from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
+from relay.frontend.analysis.element_places import use_places
 from relay.frontend.analysis.iterators import as_lists_and_loops
 from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
@@ -163,6 +164,7 @@ def parse_text(text: str, filename: str) -> SourceFile:
     changing = read_classes(tree) if "class " in text else frozenset()
     if not filename.startswith(("<relay.", _OWN)):  # the library is written for values
         as_statements(tree)
+        use_places(tree, changing)
         use_first_names(tree, changing)
     give_back(tree, changing)
     file = SourceFile(source, tree)

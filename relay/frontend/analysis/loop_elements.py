@@ -94,14 +94,14 @@ def _append_updates(body: list[ast.stmt], lists: Mapping[str, str], place: str, 
                 found = _append_updates(inner, lists, place, changing) or found
         for case in getattr(statement, "cases", ()):
             found = _append_updates(case.body, lists, place, changing) or found
-        for element in _changed_variables(statement, changing):
+        for element in changed_variables(statement, changing):
             if element in lists:
                 body.insert(position + 1, _update(statement, lists[element], place, element))
                 found = True
     return found
 
 
-def _changed_variables(statement: ast.stmt, changing: frozenset[str]) -> set[str]:
+def changed_variables(statement: ast.stmt, changing: frozenset[str]) -> set[str]:
     """The variables whose fields or items a statement changes."""
     if not isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr):
         return set()

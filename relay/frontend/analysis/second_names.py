@@ -6,7 +6,7 @@ y[0] = 5.0     ->            row[j] = 1.0      ->
 
 In Python both are one object. So a name that is assigned once, to a variable or to a part of one, stands for that
 place from there to the end of its block, if the place means the same object all along: no name in it is assigned, and
-nothing else changes what is around the part. Names for which that cannot be seen are left to the check of aliases.
+nothing changes the objects that it is a part of. Names for which that cannot be seen are left to the check of aliases.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def use_first_names(tree: ast.AST, changing: frozenset[str]) -> None:
     """Rewrite the functions of a file. `changing`: the methods of its classes that change their objects."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any(_second_name(s) for s in function_nodes(node.body)):
-            _Function(node, changing).rewrite()
+            Names(node, changing).rewrite()
 
 
 def _second_name(statement: ast.AST) -> tuple[str, ast.expr] | None:
@@ -48,7 +48,7 @@ def _second_name(statement: ast.AST) -> tuple[str, ast.expr] | None:
             return None
 
 
-class _Function:
+class Names:
     """The names of one function."""
 
     def __init__(self, node: ast.FunctionDef, changing: frozenset[str]) -> None:
@@ -72,15 +72,15 @@ class _Function:
             position = 0
             while position < len(block):
                 found = _second_name(block[position])
-                if found is not None and self._is_second(*found, block[position + 1 :]):
-                    _replace(block[position + 1 :], *found)
+                if found is not None and self.is_second(*found, block[position + 1 :]):
+                    replace_name(block[position + 1 :], *found)
                     del block[position]
                     if not block:
                         block.append(ast.copy_location(ast.Pass(), found[1]))
                 else:
                     position += 1
 
-    def _is_second(self, name: str, place: ast.expr, rest: Sequence[ast.stmt]) -> bool:
+    def is_second(self, name: str, place: ast.expr, rest: Sequence[ast.stmt]) -> bool:
         """True if a name stands for a place in the rest of its block, and is nowhere else, and one of them changes."""
         path = self._path(place)
         if path is None or self._stores[name] != 1 or name in self._parameters:
@@ -93,16 +93,19 @@ class _Function:
             return False
         if _count(nodes, name) != _count(self._nodes, name):
             return False
-        changed = [root for node in nodes for root in self._changed_roots(node)]
-        if path.is_part and (path.root in changed or self._may_change(path.root, nodes)):
+        changed = [found for node in nodes for found in self.changed_objects(node)]
+        if any(root == path.root and depth < path.depth for root, depth in changed):  # another object may be there
             return False
-        return name in changed or path.root in changed
+        if path.depth > 0 and self._may_change(path.root, nodes):
+            return False
+        return any(root in (name, path.root) for root, _ in changed)
 
     def _path(self, place: ast.expr) -> _Path | None:
         """A place that means the same object as long as its names do; None for views, copies and what may be one."""
         names: set[str] = set()
-        is_part = not isinstance(place, ast.Name)
+        depth = 0
         while not isinstance(place, ast.Name):
+            depth += 1
             match place:
                 case ast.Attribute(value=inner, attr=attribute) if attribute not in _VIEWS:
                     place = inner
@@ -113,7 +116,7 @@ class _Function:
                     return None
         if place.id not in self._stores and place.id not in self._parameters:
             return None
-        return _Path(place.id, frozenset({place.id, *names}), is_part)
+        return _Path(place.id, frozenset({place.id, *names}), depth)
 
     def _is_item(self, index: ast.expr) -> bool:
         """True for an index that is a number or a key, and so no list of indices, which makes a copy."""
@@ -150,17 +153,21 @@ class _Function:
                     pass
         return counted == self._stores[name] and (name in self._integers or name not in self._parameters)
 
-    def _changed_roots(self, node: ast.AST) -> Iterator[str]:
-        """The variables whose objects an expression or a statement changes by its text."""
+    def changed_objects(self, node: ast.AST) -> Iterator[tuple[str, int]]:
+        """The objects that an expression or a statement changes by its text: the variable, and how many attributes and
+        items lead from there to the object."""
         match node:
-            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
-                root = _root(node)
+            case ast.Subscript(value=held, ctx=ast.Store() | ast.Del()):
+                pass
+            case ast.Attribute(value=held, ctx=ast.Store() | ast.Del()):
+                pass
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in self._methods:
-                root = _root(held)
+                pass
             case _:
-                root = None
+                return
+        root = _root(held)
         if root is not None:
-            yield root
+            yield root, _depth(held)
 
     def _may_change(self, root: str, nodes: Sequence[ast.AST]) -> bool:
         """True if a function that gets an object might change it, or a method of it or of a part of it."""
@@ -184,11 +191,11 @@ class _Function:
 
 @attrs.frozen(eq=False)
 class _Path:
-    """A place: its variable, all names in it, and whether it is a part of what the variable holds."""
+    """A place: its variable, all names in it, and how many attributes and items lead from the variable to it."""
 
     root: str
     names: frozenset[str]
-    is_part: bool
+    depth: int
 
 
 def _blocks(function: ast.FunctionDef) -> Iterator[list[ast.stmt]]:
@@ -232,7 +239,14 @@ def _root(place: ast.expr) -> str | None:
     return place.id if isinstance(place, ast.Name) else None
 
 
-def _replace(statements: Sequence[ast.stmt], name: str, place: ast.expr) -> None:
+def _depth(place: ast.expr) -> int:
+    depth = 0
+    while isinstance(place, ast.Attribute | ast.Subscript):
+        place, depth = place.value, depth + 1
+    return depth
+
+
+def replace_name(statements: Sequence[ast.stmt], name: str, place: ast.expr) -> None:
     """Put a place where a name is read."""
     for node in (n for s in statements for n in ast.walk(s)):
         for field, value in ast.iter_fields(node):
