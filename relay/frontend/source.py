@@ -26,13 +26,13 @@ from relay.frontend.analysis import ordered_dicts
 from relay.frontend.analysis.cached_functions import with_dicts
 from relay.frontend.analysis.changing_methods import read_classes
 from relay.frontend.analysis.default_dicts import as_dicts
-from relay.frontend.analysis.element_places import use_places
 from relay.frontend.analysis.iterators import as_lists_and_loops
-from relay.frontend.analysis.loop_elements import give_back
 from relay.frontend.analysis.queues import as_lists
 from relay.frontend.analysis.returned_objects import as_statements
-from relay.frontend.analysis.second_names import use_first_names
 from relay.frontend.analysis.ufunc_updates import as_assignments
+from relay.frontend.changes.element_places import use_places
+from relay.frontend.changes.loop_elements import give_back
+from relay.frontend.changes.second_names import use_first_names
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 _AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -126,6 +126,17 @@ def attracted(n):
     return [p.v for p in particles]
 
 
+def attracted_by_others(n):
+    particles = [Particle(1.0, 0.0), Particle(2.0, 0.5), Particle(4.0, 1.0)]
+    for p in particles:
+        for q in particles:
+            if p is not q:
+                p.v += n * (q.x - p.x)
+    for p in particles:
+        p.x += p.v
+    return [p.x for p in particles]
+
+
 def kicked(n):
     particles = [Particle(1.0, 0.0), Particle(2.0, 0.5)]
     for p in particles:
@@ -161,6 +172,7 @@ def bought(orders):
 
 CASES = [
     (scaled, (3,)), (counted, (4,)), (raised, (4,)), (moved, (3,)), (in_planes, (3,)),
+    (attracted_by_others, (0.1,)),
     (exchanged, (3,)), (left_by_return, (3,)), (left_by_break, (3,)), (attracted, (0.5,)), (kicked, (3.0,)),
     (under_another_name, (3,)), (in_rounds, (2,)), (bought, ([("tea", 2), ("milk", 1), ("tea", 1)],)),
 ]  # fmt: skip

@@ -150,7 +150,7 @@ def _is_length(value: Expr) -> bool:
 
 
 def _shifts(objects: Objects) -> int:
-    """How often elements have been taken from lists."""
+    """The number of times that elements have been taken from lists."""
     return sum(one.shifts for one in objects)
 
 

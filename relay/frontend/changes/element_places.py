@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from relay.frontend.analysis.loop_elements import changed_variables
 from relay.frontend.analysis.names import function_nodes, target_names
-from relay.frontend.analysis.second_names import Names, replace_name
+from relay.frontend.changes.loop_elements import changed_variables
+from relay.frontend.changes.second_names import Names, replace_name
 
 
 def use_places(tree: ast.AST, changing: frozenset[str]) -> None:
@@ -28,6 +28,24 @@ def use_places(tree: ast.AST, changing: frozenset[str]) -> None:
                 for element, whole in _elements(loop.target, loop.iter):
                     if ast.dump(whole) in lists and not _is_read_elsewhere(node, loop, element):
                         _use_place(node, loop, element, whole, changing, only_read=True)
+            if lists:
+                _compare_places(node, lists)
+
+
+def _compare_places(function: ast.FunctionDef, lists: set[str]) -> None:
+    """Compare the places of elements of one list for `p is q`: a list whose elements change has none twice, or the
+    change would be refused."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Compare(
+                left=ast.Subscript(value=one, slice=ast.Name() as place),
+                ops=[ast.Is() | ast.IsNot() as operator],
+                comparators=[ast.Subscript(value=other, slice=ast.Name() as second)],
+            ) if ast.dump(one) == ast.dump(other) and ast.dump(one) in lists:
+                node.left, node.comparators = place, [second]
+                node.ops = [ast.Eq() if isinstance(operator, ast.Is) else ast.NotEq()]
+            case _:
+                pass
 
 
 def _rewrite(function: ast.FunctionDef, loop: ast.For, changing: frozenset[str]) -> Iterator[ast.expr]:
@@ -35,9 +53,9 @@ def _rewrite(function: ast.FunctionDef, loop: ast.For, changing: frozenset[str])
     elements = dict(_elements(loop.target, loop.iter))
     if not elements:
         return
-    changed = _changed(loop.body, changing) & elements.keys()
+    changed = _changed_elements(loop.body, changing) & elements.keys()
     loops = [n for n in function_nodes(loop.body) if isinstance(n, ast.For | ast.While)] if changed else []
-    inside = {name for inner in loops for name in _changed(inner.body, changing)}
+    inside = {name for inner in loops for name in _changed_elements(inner.body, changing)}
     stored = {n.id for n in function_nodes(loop.body) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     for element in sorted(changed - stored):
         is_held = isinstance(elements[element], ast.Attribute)
@@ -47,7 +65,7 @@ def _rewrite(function: ast.FunctionDef, loop: ast.For, changing: frozenset[str])
             yield elements[element]
 
 
-def _changed(block: list[ast.stmt], changing: frozenset[str]) -> set[str]:
+def _changed_elements(block: list[ast.stmt], changing: frozenset[str]) -> set[str]:
     """The variables whose fields or items a block changes."""
     statements = [n for n in function_nodes(block) if isinstance(n, ast.stmt)]
     return {name for statement in statements for name in changed_variables(statement, changing)}
