@@ -268,11 +268,10 @@ def test_a_path_may_end_in_an_assertion(run: Callable[..., Any]) -> None:
 
 def test_a_number_that_its_type_does_not_hold_is_found_late() -> None:
     @relay.relay
-    def counted(x):
-        i = 0
+    def counted(x, i):
         while i < 4000000000:
             i = i + 1
         return x
 
     with pytest.raises(relay.TypeMismatch, match="4000000000 is out of range for int32"):
-        counted(1.0)
+        counted(1.0, np.int32(0))
