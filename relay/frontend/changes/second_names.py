@@ -51,7 +51,8 @@ def _second_name(statement: ast.AST) -> tuple[str, ast.expr] | None:
 class Names:
     """The names of one function."""
 
-    def __init__(self, node: ast.FunctionDef, changing: frozenset[str]) -> None:
+    def __init__(self, node: ast.FunctionDef, changing: frozenset[str], keys: frozenset[str] = frozenset()) -> None:
+        """`changing`: the methods that change their objects; `keys`: variables that are keys of dicts."""
         self._node = node
         self._methods = {*LIST_STATEMENTS, *TAKING, *changing}
         self._nodes = list(function_nodes(node.body))
@@ -64,7 +65,7 @@ class Names:
         self._inner |= {name for n in self._nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
         targets = [n.target for n in self._nodes if isinstance(n, ast.comprehension)]
         self._inner |= {n.id for each in targets for n in ast.walk(each) if isinstance(n, ast.Name)}
-        self._counters = {name for name in (*self._stores, *self._integers) if self._is_counter(name)}
+        self._counters = {name for name in (*self._stores, *self._integers) if self._is_counter(name)} | keys
 
     def rewrite(self) -> None:
         """Use first names wherever a second one is changed."""

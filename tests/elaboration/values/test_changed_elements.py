@@ -170,10 +170,35 @@ def bought(orders):
     return [(item.name, item.count) for item in cart.items]
 
 
+def in_a_dict(n):
+    particles = {"a": Particle(1.0, 0.0), "b": Particle(2.0, 0.5)}
+    for name in particles:
+        particles[name].kick(n)
+    for p in particles.values():
+        p.kick(n)
+    for _, p in particles.items():
+        p.kick(n)
+        p.v *= 2.0
+    return [p.v for p in particles.values()]
+
+
+def neighbours(n):
+    graph = {}
+    for i in range(n):
+        for j in range(i):
+            graph.setdefault(i, []).append(j)
+    for near in graph.values():
+        near.append(n)
+    for k in graph:
+        graph[k].sort(reverse=True)
+    return [(k, graph[k]) for k in graph]
+
+
 CASES = [
     (scaled, (3,)), (counted, (4,)), (raised, (4,)), (moved, (3,)), (in_planes, (3,)),
     (attracted_by_others, (0.1,)),
     (exchanged, (3,)), (left_by_return, (3,)), (left_by_break, (3,)), (attracted, (0.5,)), (kicked, (3.0,)),
+    (in_a_dict, (3.0,)), (neighbours, (4,)),
     (under_another_name, (3,)), (in_rounds, (2,)), (bought, ([("tea", 2), ("milk", 1), ("tea", 1)],)),
 ]  # fmt: skip
 

@@ -44,7 +44,7 @@ from relay.ir.surface import (
     Unpack,
 )
 from relay.ir.traverse import all_blocks, walk
-from relay.typecheck.elaboration.abstract_values import PythonObject
+from relay.typecheck.elaboration.abstract_values import PythonObject, Tuple
 from relay.typecheck.elaboration.aliasing.kinds import Kind, Meanings
 from relay.typecheck.elaboration.aliasing.objects import (
     NONE,
@@ -57,6 +57,7 @@ from relay.typecheck.elaboration.aliasing.objects import (
     joined_states,
 )
 from relay.typecheck.elaboration.aliasing.places import Mistake, Place, Slot, Source
+from relay.typecheck.elaboration.dynamic_lists import tables
 from relay.typecheck.elaboration.library import undecorated
 
 ROUNDS = 3
@@ -467,6 +468,8 @@ class Walker:
             if source is not None:
                 step = self._element(value.element, source, value.body)
             seen.append(step)
+            if is_dict(self, value.iterable):  # whose item of this key may change: keys stay
+                seen.append(Step(None, value.element, self.moments.get(value.element, 0)))
             self.block(value.body)
             for state, _ in self._jumps[value.label].nexts if source is not None else ():
                 self._unchanged(value, source, state, began, seen)
@@ -497,6 +500,12 @@ class Walker:
             is_made = any(one.generator is not None for one in part.objects)  # and reads it after it was given
             if change is not None and (is_made or not any(step in seen for step in change.steps)):
                 self.mistake("the iterable", loop.span, change, "iterated")
+
+
+def is_dict(walker: Walker, atom: Atom) -> bool:
+    """True for a dict, whose keys are gone through."""
+    found = walker.meanings.value(atom) if isinstance(atom, Var) else None
+    return isinstance(found, Tuple) and (tables.is_dict(found) or getattr(found.form, "cls", None) is dict)
 
 
 def _joined(handed: list[Place], now: int) -> Place:
