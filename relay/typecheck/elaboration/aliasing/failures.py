@@ -19,7 +19,7 @@ from relay.ir.intrinsic import Intrinsic
 from relay.ir.structure import is_plain_class, is_record_class
 from relay.ir.surface import Apply, Attribute, Index, IndexUpdate, Slice, Unpack
 from relay.ir.traverse import operands
-from relay.ir.types import DataType, Form, StackType, TensorType, prune
+from relay.ir.types import BaseType, DataType, Form, StackType, TensorType, prune
 from relay.operator import Operator, lookup
 from relay.operator.definition import Pattern
 from relay.typecheck.elaboration.abstract_values import (
@@ -264,7 +264,7 @@ def _converts(walker: Walker, atom: Atom, to_integer: bool) -> bool:
     type_ = resolve(found.type) if isinstance(found, DynamicValue) else None
     if not isinstance(type_, TensorType):
         return False
-    return not to_integer or (hasattr(type_.dtype, "kind") and type_.dtype.kind in "iub")
+    return not to_integer or (isinstance(type_.base, BaseType) and type_.base.dtype.kind in "iub")
 
 
 def lose(walker: Walker, changed: Objects | set[Object], change: Change) -> None:
