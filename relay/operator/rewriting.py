@@ -23,7 +23,7 @@ from relay.operator.symbolic import Emitter, Value
 class Exactness(enum.Enum):
     """The exactness of an equation: what it preserves."""
 
-    EXACT = "exact"  # every bit, but for those that tell NaNs apart
+    EXACT = "exact"  # every bit, but for those that tell NaNs apart, and -0.0 to which zeros of a slice are added
     ROUNDING = "rounding"  # all but the rounding of the result
     FAST = "fast"  # real numbers: infinities, NaNs and the signs of zeros may differ
 

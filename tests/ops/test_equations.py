@@ -41,6 +41,9 @@ EXACT: list[tuple[Callable[..., Value], int]] = [
     (lambda x, y, n, i, c: join(x, axis=1), 0),
     (lambda x, y, n, i, c: cut(join(x, y, axis=1), (0, 3), (2, 6)), 0),
     (lambda x, y, n, i, c: cut(x, (0, 0), (2, 3)), 0),
+    (lambda x, y, n, i, c: cut(cut(x, (0, 1), (2, 3)), (1, 0), (2, 1)), 1),
+    (lambda x, y, n, i, c: put(put(x, (4, 3), (1, 0), (3, 3)), (5, 6), (0, 2), (4, 5)), 1),
+    (lambda x, y, n, i, c: add_part(y, put(cut(x, (0, 0), (1, 2)), (2, 3), (1, 1), (2, 3))), 2),
     (lambda x, y, n, i, c: x.op("index_update", i, y.op("index", i)).op("index", i), 1),
     (lambda x, y, n, i, c: n.op("cast", dtype=FLOAT64).op("cast", dtype=FLOAT32), 1),
     (lambda x, y, n, i, c: n.op("cast", dtype=FLOAT64).op("cast", dtype=INT32), 0),
@@ -186,6 +189,14 @@ def join(*parts: Value, axis: int) -> Value:
 
 def cut(x: Value, begin: tuple[int, ...], end: tuple[int, ...]) -> Value:
     return x.op("strided_slice", begin=begin, end=end, strides=(1,) * len(begin))
+
+
+def put(x: Value, shape: tuple[int, ...], begin: tuple[int, ...], end: tuple[int, ...]) -> Value:
+    return x.op("place_slice", shape=shape, begin=begin, end=end, strides=(1,) * len(begin))
+
+
+def add_part(x: Value, new: Value) -> Value:
+    return x.op("add_slice", new, begin=(0, 0), end=(2, 3), strides=(1, 1))
 
 
 def program(write: Callable[..., Value]) -> Module:
