@@ -208,8 +208,9 @@ def test_derivatives_are_calls_on_whole_arrays(name: str) -> None:
         return (f(x, v) * 1.5).sum()
 
     derivative = relay.grad(total, argnums=(0, 1))
-    assert loops(derivative, X, V) == []
-    for made, wanted in zip(derivative(X, V), derivative.interpret(X, V), strict=True):
+    x, v = (X[:6], V) if "product" in name else (X, V)  # the interpreter runs all rounds
+    assert loops(derivative, x, v) == []
+    for made, wanted in zip(derivative(x, v), derivative.interpret(x, v), strict=True):
         np.testing.assert_allclose(made, wanted, rtol=1e-10, atol=1e-12)
 
 
