@@ -1,1 +1,1 @@
-"""Changes of what a function is given, as Python's functions make them: which there are, and how callers see them."""
+"""Changes of objects, as Python makes them: the names under which they are seen, and what callers see of them."""
