@@ -16,7 +16,7 @@ import ast
 from collections.abc import Iterator
 
 from relay.frontend.analysis.names import function_nodes, target_names
-from relay.frontend.changes.loop_elements import changed_variables
+from relay.frontend.changes.loop_elements import changed_variables, loop_elements
 from relay.frontend.changes.second_names import Names, replace_name
 
 
@@ -31,7 +31,7 @@ def use_places(tree: ast.AST, changing: frozenset[str]) -> None:
             loops.sort(key=lambda n: (n.lineno, n.col_offset), reverse=True)  # inner ones first
             lists = {ast.dump(whole) for loop in loops for whole in _rewrite(node, loop, changing, of_dicts)}
             for loop in loops if lists else []:  # others that read elements of these lists see the changes
-                for element, whole in _elements(loop.target, loop.iter):
+                for element, whole in loop_elements(loop.target, loop.iter):
                     if ast.dump(whole) in lists and not _is_read_elsewhere(node, loop, element):
                         _use_place(node, loop, element, whole, changing, only_read=True)
             if lists:
@@ -59,7 +59,7 @@ def _rewrite(
 ) -> Iterator[ast.expr]:
     """Rewrite a loop whose elements change; gives the lists that they are in. `of_dicts`: the methods that are those of
     dicts."""
-    elements = dict(_elements(loop.target, loop.iter))
+    elements = dict(loop_elements(loop.target, loop.iter))
     if _goes_through_dict(loop, of_dicts):
         _use_key(function, loop, changing)
     if not elements:
@@ -80,18 +80,6 @@ def _changed_elements(block: list[ast.stmt], changing: frozenset[str]) -> set[st
     """The variables whose fields or items a block changes."""
     statements = [n for n in function_nodes(block) if isinstance(n, ast.stmt)]
     return {name for statement in statements for name in changed_variables(statement, changing)}
-
-
-def _elements(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """The variables of a loop that are elements of lists with names or in attributes, and these lists."""
-    match target, iterable:
-        case ast.Name(id=element), ast.Name() | ast.Attribute():
-            yield element, iterable
-        case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[whole, *_]):
-            yield from _elements(inner, whole)
-        case ast.Tuple(elts=parts), ast.Call(func=ast.Name(id="zip"), args=given) if len(parts) == len(given):
-            for part, whole in zip(parts, given, strict=True):
-                yield from _elements(part, whole)
 
 
 def _is_read_elsewhere(function: ast.FunctionDef, loop: ast.For, element: str) -> bool:

@@ -39,7 +39,8 @@ def _loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.stmt | None
 
 
 def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None, changing: frozenset[str]) -> None:
-    lists = dict(_elements(loop.target, loop.iter))
+    found = loop_elements(loop.target, loop.iter)
+    lists = {element: whole.id for element, whole in found if isinstance(whole, ast.Name)}
     stored = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and _is_store(n)}
     lists = {
         element: name
@@ -57,16 +58,16 @@ def _rewrite(function: ast.FunctionDef, loop: ast.For, around: ast.stmt | None, 
     loop.iter = ast.copy_location(ast.Call(function_name, [loop.iter], []), loop.iter)
 
 
-def _elements(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, str]]:
-    """The variables of a loop that are elements of lists with names, and these names."""
+def loop_elements(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The variables of a loop that are elements of lists with names or in attributes, and these lists."""
     match target, iterable:
-        case ast.Name(id=element), ast.Name(id=name):
-            yield element, name
+        case ast.Name(id=element), ast.Name() | ast.Attribute():
+            yield element, iterable
         case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[whole, *_]):
-            yield from _elements(inner, whole)
+            yield from loop_elements(inner, whole)
         case ast.Tuple(elts=parts), ast.Call(func=ast.Name(id="zip"), args=given) if len(parts) == len(given):
             for part, whole in zip(parts, given, strict=True):
-                yield from _elements(part, whole)
+                yield from loop_elements(part, whole)
 
 
 def _is_store(node: ast.Name) -> bool:
